@@ -1,0 +1,15 @@
+//! The words of ebb.
+//!
+//! Everything that two rooms say to each other is named here once: time, launch geometry, the class of a
+//! tenant, the domain in which tenants share a GPU. The crate is pure: no I/O, no clock, no CUDA handle, so
+//! that policies, tests and the simulator can use the same words as the running product.
+
+#![forbid(unsafe_code)]
+
+mod class;
+mod geometry;
+mod time;
+
+pub use class::{Class, Domain, UnknownWord};
+pub use geometry::Dim3;
+pub use time::Nanos;

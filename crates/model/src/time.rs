@@ -1,0 +1,99 @@
+//! Time is one newtype in nanoseconds; no bare `u64` of time crosses a public function.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+use std::time::Duration;
+
+/// A moment or a span in nanoseconds. Which clock a moment belongs to is said by whoever hands it out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    pub const ZERO: Nanos = Nanos(0);
+    pub const MAX: Nanos = Nanos(u64::MAX);
+
+    pub const fn from_micros(micros: u64) -> Nanos {
+        Nanos(micros * 1_000)
+    }
+
+    pub const fn from_millis(millis: u64) -> Nanos {
+        Nanos(millis * 1_000_000)
+    }
+
+    /// The span from `earlier` to `self`, zero if `earlier` is later: clocks of two threads may cross.
+    pub fn since(self, earlier: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+
+    pub fn as_micros_f64(self) -> f64 {
+        self.0 as f64 * 1e-3
+    }
+}
+
+impl Add for Nanos {
+    type Output = Nanos;
+
+    /// Saturates, so that "for ever" plus a while is still for ever.
+    fn add(self, span: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(span.0))
+    }
+}
+
+impl AddAssign for Nanos {
+    fn add_assign(&mut self, span: Nanos) {
+        *self = *self + span;
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Nanos;
+
+    fn sub(self, span: Nanos) -> Nanos {
+        self.since(span)
+    }
+}
+
+impl From<Duration> for Nanos {
+    fn from(duration: Duration) -> Nanos {
+        Nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Nanos> for Duration {
+    fn from(nanos: Nanos) -> Duration {
+        Duration::from_nanos(nanos.0)
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            n if n < 10_000 => write!(f, "{n} ns"),
+            n if n < 10_000_000 => write!(f, "{:.1} µs", n as f64 * 1e-3),
+            n if n < 10_000_000_000 => write!(f, "{:.1} ms", n as f64 * 1e-6),
+            n => write!(f, "{:.2} s", n as f64 * 1e-9),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_never_wrap() {
+        assert_eq!(Nanos(3) - Nanos(5), Nanos::ZERO);
+        assert_eq!(Nanos::MAX + Nanos(1), Nanos::MAX);
+    }
+
+    #[test]
+    fn display_picks_the_unit_a_reader_wants() {
+        assert_eq!(Nanos(950).to_string(), "950 ns");
+        assert_eq!(Nanos::from_micros(50).to_string(), "50.0 µs");
+        assert_eq!(Nanos::from_millis(20).to_string(), "20.0 ms");
+    }
+}
