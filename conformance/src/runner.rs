@@ -1,0 +1,199 @@
+//! Running cases, each in a process of its own.
+//!
+//! The binary starts itself again with `--child NAME`. The child prints what it likes, then a marker line and the
+//! reason if there is one; its exit status says which [`Outcome`] it is. Everything else a child can do (die by a
+//! signal, exit with another status, say nothing for too long) is a failure that the parent words.
+
+use crate::driver::Driver;
+use crate::suite::{Case, Outcome};
+use anyhow::{Context as _, Result, bail};
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Stands alone on the line before a child's reason.
+const MARKER: &str = "\u{1}outcome";
+const FAILED: u8 = 10;
+const SKIPPED: u8 = 20;
+
+/// What the parent learned about one case.
+#[derive(Debug, Clone)]
+pub struct Report {
+    pub outcome: Outcome,
+    /// What the child printed before its outcome, standard error included.
+    pub output: String,
+    pub elapsed: Duration,
+}
+
+/// How children are started.
+#[derive(Debug, Clone)]
+pub struct Launcher<'a> {
+    /// The conformance binary.
+    pub program: &'a Path,
+    pub driver: &'a Path,
+    pub timeout: Duration,
+    /// Set in the child's environment.
+    pub environment: &'a [(String, String)],
+}
+
+impl Launcher<'_> {
+    /// Runs one case in a child and waits for its end, or ends it when its time is up.
+    pub fn run(&self, name: &str) -> Report {
+        let started = Instant::now();
+        let (outcome, output) = match self.attempt(name) {
+            Ok(found) => found,
+            Err(error) => (Outcome::Failed(format!("could not run the case: {error:#}")), String::new()),
+        };
+        Report { outcome, output, elapsed: started.elapsed() }
+    }
+
+    fn attempt(&self, name: &str) -> Result<(Outcome, String)> {
+        let mut command = Command::new(self.program);
+        command.arg("--driver").arg(self.driver).arg("--child").arg(name);
+        command.envs(self.environment.iter().map(|(key, value)| (key, value)));
+        // A group of its own, so that the peers a case has started end with it.
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("cannot start a child process")?;
+        let stdout = drain(child.stdout.take().expect("stdout was asked to be a pipe"));
+        let stderr = drain(child.stderr.take().expect("stderr was asked to be a pipe"));
+        let status = wait(&mut child, self.timeout)?;
+        kill_group(&child);
+        let stdout = stdout.join().expect("reading a pipe does not panic");
+        let stderr = stderr.join().expect("reading a pipe does not panic");
+        let (said, reason) = stdout.split_once(MARKER).unwrap_or((&stdout, ""));
+        let outcome = judge(status, reason.trim(), &stderr, self.timeout);
+        Ok((outcome, format!("{said}{stderr}")))
+    }
+}
+
+/// Collects a pipe in the background; a child must never block on a full one.
+fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A pipe that breaks off has told us all it will.
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// The child's status, or `None` when it had to be killed.
+fn wait(child: &mut Child, timeout: Duration) -> Result<Option<ExitStatus>> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            kill_group(child);
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn kill_group(child: &Child) {
+    let group = libc::pid_t::try_from(child.id()).expect("process ids fit pid_t");
+    // SAFETY: kill has no memory effects; the group is the one made for this child.
+    let _ = unsafe { libc::kill(-group, libc::SIGKILL) };
+}
+
+fn judge(status: Option<ExitStatus>, reason: &str, stderr: &str, timeout: Duration) -> Outcome {
+    let Some(status) = status else {
+        return Outcome::Failed(format!("no result within {} s", timeout.as_secs()));
+    };
+    let last_words = || stderr.trim().lines().last().unwrap_or("nothing on stderr").to_owned();
+    match status.code() {
+        Some(0) => Outcome::Passed,
+        Some(code) if code == i32::from(FAILED) => Outcome::Failed(reason.to_owned()),
+        Some(code) if code == i32::from(SKIPPED) => Outcome::Skipped(reason.to_owned()),
+        Some(101) => Outcome::Failed(format!("panicked: {}", panic_message(stderr))),
+        Some(code) => Outcome::Failed(format!("exit status {code}: {}", last_words())),
+        None => {
+            Outcome::Failed(format!("killed by signal {}: {}", status.signal().unwrap_or(0), last_words()))
+        }
+    }
+}
+
+/// The lines after `thread 'main' panicked at`, without the hint about backtraces.
+fn panic_message(stderr: &str) -> String {
+    let from = stderr.find("panicked at").map_or(stderr, |at| &stderr[at + "panicked at ".len()..]);
+    from.lines().filter(|line| !line.starts_with("note:")).collect::<Vec<_>>().join(" ")
+}
+
+/// The child's side: tells the parent an outcome and gives the exit status that goes with it.
+pub fn tell(outcome: &Outcome) -> u8 {
+    let (status, reason) = match outcome {
+        Outcome::Passed => (0, ""),
+        Outcome::Failed(reason) => (FAILED, reason.as_str()),
+        Outcome::Skipped(reason) => (SKIPPED, reason.as_str()),
+    };
+    println!("{MARKER}\n{reason}");
+    status
+}
+
+/// Runs `cases` with `jobs` children at a time, calling `done` for each as it ends.
+pub fn run_all(launcher: &Launcher<'_>, cases: &[Case], jobs: usize, done: impl Fn(&Case, &Report) + Sync) {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, cases.len().max(1)) {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                    done(case, &launcher.run(case.name));
+                }
+            });
+        }
+    });
+}
+
+/// A second process of a case: this binary again, running one of the suite's peer programs on the same driver.
+pub struct Peer {
+    name: String,
+    child: Option<Child>,
+}
+
+impl Peer {
+    pub fn start(driver: &Driver, name: &str, arguments: &[String]) -> Result<Peer> {
+        let program = std::env::current_exe().context("cannot find the running binary")?;
+        let mut command = Command::new(program);
+        command.arg("--driver").arg(driver.path()).arg("--peer").arg(name).args(["--"]).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().context("cannot start a peer process")?;
+        Ok(Peer { name: name.to_owned(), child: Some(child) })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.as_ref().expect("a peer is taken only when it is finished").id()
+    }
+
+    pub fn kill(mut self) -> Result<()> {
+        let mut child = self.child.take().expect("a peer is finished only once");
+        child.kill()?;
+        child.wait()?;
+        Ok(())
+    }
+
+    /// Waits for the peer; its failure is the case's failure. Gives back what it printed.
+    pub fn finish(mut self) -> Result<String> {
+        let output = self.child.take().expect("a peer is finished only once").wait_with_output()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            return Ok(said);
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("peer {} ended with {}: {} {}", self.name, output.status, said.trim(), stderr.trim())
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            // It may have ended by itself; either way nothing of it shall outlive the case.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
