@@ -1,2 +1,4 @@
 //! (being built)
 pub mod error;
+pub mod memory;
+pub mod numeric;

@@ -1,0 +1,111 @@
+//! The `.approx` functions.
+//!
+//! A card's results differ from the true value by a few units in the last place and from chip to
+//! chip; PTX bounds the error and fixes the special cases. Here they are computed in f64 and
+//! rounded to nearest, so they lie within every bound. `ftz` flushes subnormal operands and
+//! results.
+
+use super::{Float, Rounding};
+
+#[inline]
+fn of_f32(x: f32, ftz: bool, f: impl Fn(f64) -> f64) -> f32 {
+    let x = x.flush_if(ftz);
+    <f32 as Float>::from_f64(f(x as f64), Rounding::Nearest).flush_if(ftz)
+}
+
+/// `rcp.approx.f32`.
+#[inline]
+pub fn approximate_recip(x: f32, ftz: bool) -> f32 {
+    of_f32(x, ftz, |x| 1.0 / x)
+}
+
+/// `div.approx.f32` and `div.full.f32`. For `.approx`, a divisor of magnitude above 2^126 gives 0
+/// (infinity over it NaN); the precise quotient is allowed for both.
+#[inline]
+pub fn approximate_divide(a: f32, b: f32, ftz: bool) -> f32 {
+    let (a, b) = (a.flush_if(ftz), b.flush_if(ftz));
+    Float::div(a, b, Rounding::Nearest).flush_if(ftz)
+}
+
+/// `sqrt.approx.f32`.
+#[inline]
+pub fn approximate_sqrt(x: f32, ftz: bool) -> f32 {
+    of_f32(x, ftz, f64::sqrt)
+}
+
+/// `rsqrt.approx.f32`.
+#[inline]
+pub fn approximate_rsqrt(x: f32, ftz: bool) -> f32 {
+    of_f32(x, ftz, |x| 1.0 / x.sqrt())
+}
+
+/// `sin.approx.f32`.
+#[inline]
+pub fn approximate_sin(x: f32, ftz: bool) -> f32 {
+    of_f32(x, ftz, f64::sin)
+}
+
+/// `cos.approx.f32`.
+#[inline]
+pub fn approximate_cos(x: f32, ftz: bool) -> f32 {
+    of_f32(x, ftz, f64::cos)
+}
+
+/// `lg2.approx.f32`.
+#[inline]
+pub fn approximate_log2(x: f32, ftz: bool) -> f32 {
+    of_f32(x, ftz, f64::log2)
+}
+
+/// `ex2.approx.f32`.
+#[inline]
+pub fn approximate_exp2(x: f32, ftz: bool) -> f32 {
+    of_f32(x, ftz, f64::exp2)
+}
+
+/// `tanh.approx.f32`.
+#[inline]
+pub fn approximate_tanh(x: f32) -> f32 {
+    of_f32(x, false, f64::tanh)
+}
+
+/// `ex2.approx` over f16 or bf16; `.ftz.bf16` passes `ftz`.
+#[inline]
+pub fn approximate_exp2_of<F: Float>(x: F, ftz: bool) -> F {
+    F::from_f64(x.flush_if(ftz).to_f64().exp2(), Rounding::Nearest).flush_if(ftz)
+}
+
+/// `tanh.approx` over f16 or bf16.
+#[inline]
+pub fn approximate_tanh_of<F: Float>(x: F) -> F {
+    F::from_f64(x.to_f64().tanh(), Rounding::Nearest)
+}
+
+/// `rcp.approx.ftz.f64`: works on the upper 32 bits, so the result's lower 32 bits are zero.
+#[inline]
+pub fn approximate_recip_f64(x: f64) -> f64 {
+    upper_word(x, |x| 1.0 / x)
+}
+
+/// `rsqrt.approx.ftz.f64`: works on the upper 32 bits, so the result's lower 32 bits are zero.
+#[inline]
+pub fn approximate_rsqrt_f64(x: f64) -> f64 {
+    upper_word(x, |x| 1.0 / x.sqrt())
+}
+
+fn upper_word(x: f64, f: impl Fn(f64) -> f64) -> f64 {
+    const UPPER: u64 = 0xffff_ffff_0000_0000;
+    // A NaN whose payload lies in the lower word must not turn into infinity.
+    if x.is_nan() {
+        return f64::from_bits(0x7fff_ffff_0000_0000);
+    }
+    let result = f(f64::from_bits(x.flush().to_bits() & UPPER)).flush();
+    if result.is_nan() {
+        return f64::from_bits(0x7fff_ffff_0000_0000);
+    }
+    if !result.is_finite() {
+        return result;
+    }
+    // Nearest among the values with a clear lower word; a carry may run into the exponent.
+    f64::from_bits((result.to_bits() + 0x8000_0000) & UPPER)
+}

@@ -1,0 +1,1 @@
+//! The numeric room against native arithmetic, brute force and exact references.
