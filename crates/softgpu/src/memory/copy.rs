@@ -1,0 +1,206 @@
+//! Copies and fills on behalf of the driver.
+//!
+//! The device side of a copy is checked against the granule table; the host side is trusted, as CUDA trusts
+//! it. Bytes are moved by the C library rather than by Rust's own copies: other threads may be touching them,
+//! which is the caller's affair as it is with a card.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use super::{AddressSpace, Error};
+use crate::error::Access;
+
+/// A copy of `height` rows; an address may be of the host or of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy2D {
+    pub to: u64,
+    pub to_pitch: u64,
+    pub from: u64,
+    pub from_pitch: u64,
+    pub width: u64,
+    pub height: u64,
+}
+
+/// A copy of `depth` slices, `to_slice` and `from_slice` bytes apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy3D {
+    pub plane: Copy2D,
+    pub to_slice: u64,
+    pub from_slice: u64,
+    pub depth: u64,
+}
+
+/// What a fill repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    One(u8),
+    Two(u16),
+    Four(u32),
+}
+
+impl Pattern {
+    pub fn bytes(self) -> u64 {
+        match self {
+            Pattern::One(_) => 1,
+            Pattern::Two(_) => 2,
+            Pattern::Four(_) => 4,
+        }
+    }
+}
+
+/// `height` rows of `width` elements, `pitch` bytes apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    pub to: u64,
+    pub pitch: u64,
+    pub pattern: Pattern,
+    pub width: u64,
+    pub height: u64,
+}
+
+impl AddressSpace {
+    /// Copies `bytes` between any two places.
+    pub fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let to = self.place(to, bytes, Access::Write)?;
+        let from = self.place(from, bytes, Access::Read)?;
+        move_bytes(to, from, bytes);
+        Ok(())
+    }
+
+    pub fn copy_2d(&self, copy: &Copy2D) -> Result<(), Error> {
+        self.copy_3d(&Copy3D { plane: *copy, to_slice: 0, from_slice: 0, depth: 1 })
+    }
+
+    /// Checks the whole extent first, so that nothing is copied when something would be out of bounds.
+    pub fn copy_3d(&self, copy: &Copy3D) -> Result<(), Error> {
+        let plane = &copy.plane;
+        if plane.width == 0 || plane.height == 0 || copy.depth == 0 {
+            return Ok(());
+        }
+        let to = self.rows(plane.to, plane.to_pitch, copy.to_slice, copy, Access::Write)?;
+        let from = self.rows(plane.from, plane.from_pitch, copy.from_slice, copy, Access::Read)?;
+        for slice in 0..copy.depth {
+            for row in 0..plane.height {
+                let to = to + (slice * copy.to_slice + row * plane.to_pitch) as usize;
+                let from = from + (slice * copy.from_slice + row * plane.from_pitch) as usize;
+                move_bytes(to, from, plane.width);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn fill(&self, fill: &Fill) -> Result<(), Error> {
+        if fill.width == 0 || fill.height == 0 {
+            return Ok(());
+        }
+        let too_large = Error::InvalidSize { bytes: fill.width };
+        let width = fill.width.checked_mul(fill.pattern.bytes()).ok_or(too_large)?;
+        let bytes = extent(width, fill.pitch, fill.height, 0, 1)?;
+        let start = self.device_place(fill.to, bytes, Access::Write)?;
+        if fill.pitch == width {
+            fill_row(start, fill.pattern, fill.width * fill.height);
+            return Ok(());
+        }
+        for row in 0..fill.height {
+            fill_row(start + (row * fill.pitch) as usize, fill.pattern, fill.width);
+        }
+        Ok(())
+    }
+
+    /// Whether the device may access all of a range.
+    pub fn check(&self, address: u64, bytes: u64, access: Access) -> Result<(), Error> {
+        self.device_place(address, bytes, access).map(drop)
+    }
+
+    fn rows(
+        &self,
+        start: u64,
+        pitch: u64,
+        slice: u64,
+        copy: &Copy3D,
+        access: Access,
+    ) -> Result<usize, Error> {
+        let bytes = extent(copy.plane.width, pitch, copy.plane.height, slice, copy.depth)?;
+        self.place(start, bytes, access)
+    }
+
+    /// Where `bytes` at an address are to be found: checked inside the windows, trusted outside.
+    fn place(&self, address: u64, bytes: u64, access: Access) -> Result<usize, Error> {
+        let inside = self.offset(address).is_some();
+        let reaches = address.checked_add(bytes).ok_or(Error::InvalidSize { bytes })? > self.front
+            && address < self.front;
+        if inside || reaches {
+            return self.device_place(address, bytes, access);
+        }
+        if address == 0 {
+            return Err(Error::Inaccessible { address, bytes });
+        }
+        Ok(address as usize)
+    }
+
+    fn device_place(&self, address: u64, bytes: u64, access: Access) -> Result<usize, Error> {
+        let wrong = Error::Inaccessible { address, bytes };
+        // `translate` counts in 32 bits; longer ranges are checked piece by piece over the same granules.
+        const PIECE: u64 = 1 << 31;
+        let mut first = None;
+        let mut done = 0;
+        while done < bytes.max(1) {
+            let piece = PIECE.min(bytes.max(1) - done);
+            let place = address.checked_add(done).and_then(|at| self.translate(at, piece as u32, access));
+            let Some(place) = place else { return Err(wrong) };
+            first.get_or_insert(place);
+            done += piece;
+        }
+        first.map(|place| place.expose_provenance()).ok_or(wrong)
+    }
+}
+
+/// Bytes from the first of a pitched box to its last.
+fn extent(width: u64, pitch: u64, height: u64, slice: u64, depth: u64) -> Result<u64, Error> {
+    let rows = (height - 1).checked_mul(pitch);
+    let slices = (depth - 1).checked_mul(slice);
+    let both = rows.and_then(|rows| rows.checked_add(slices?)).and_then(|bytes| bytes.checked_add(width));
+    both.ok_or(Error::InvalidSize { bytes: width })
+}
+
+fn move_bytes(to: usize, from: usize, bytes: u64) {
+    let to = ptr::with_exposed_provenance_mut::<c_void>(to);
+    let from = ptr::with_exposed_provenance::<c_void>(from);
+    // SAFETY: both ends were placed by `AddressSpace::place`: memory of ours that is mapped for the life of
+    // the space, or memory of the host that the caller vouches for, as it must to CUDA. They may overlap.
+    unsafe { libc::memmove(to, from, bytes as usize) };
+}
+
+fn fill_row(start: usize, pattern: Pattern, elements: u64) {
+    let place = ptr::with_exposed_provenance_mut::<u8>(start);
+    let byte = match pattern {
+        Pattern::One(value) => Some(value),
+        Pattern::Two(value) if value.to_le_bytes()[0] == value.to_le_bytes()[1] => {
+            Some(value.to_le_bytes()[0])
+        }
+        Pattern::Four(value) if value.to_le_bytes() == [value.to_le_bytes()[0]; 4] => {
+            Some(value.to_le_bytes()[0])
+        }
+        _ => None,
+    };
+    let bytes = (elements * pattern.bytes()) as usize;
+    if let Some(byte) = byte {
+        // SAFETY: `fill` has placed the row inside accessible memory, which is mapped as long as the space.
+        unsafe { libc::memset(place.cast(), i32::from(byte), bytes) };
+        return;
+    }
+    let value = match pattern {
+        Pattern::One(value) => u64::from(value),
+        Pattern::Two(value) => u64::from(value),
+        Pattern::Four(value) => u64::from(value),
+    };
+    let unit = &value.to_le_bytes()[..pattern.bytes() as usize];
+    // One page of pattern, laid down again and again.
+    let page = unit.repeat(4096 / unit.len());
+    for offset in (0..bytes).step_by(page.len()) {
+        move_bytes(start + offset, page.as_ptr().expose_provenance(), page.len().min(bytes - offset) as u64);
+    }
+}
