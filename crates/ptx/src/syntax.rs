@@ -3,6 +3,7 @@
 //! Nothing here owns text. Every node carries the span of the source it came from; `Module::text` turns a
 //! span into a `&str`. What no pass understands is still a statement with a span, so it survives untouched.
 
+use crate::Lines;
 use std::ops::Range;
 
 /// A half-open range of bytes in the source.
@@ -13,6 +14,7 @@ pub struct Span {
 }
 
 impl Span {
+    /// As a range to index the source with.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -26,8 +28,14 @@ pub struct Module {
 }
 
 impl Module {
+    /// The source text of a span.
     pub fn text(&self, span: Span) -> &str {
         &self.source[span.range()]
+    }
+
+    /// Line and column where a span begins, both from one, the column in bytes. For many, use [`Lines`].
+    pub fn line_column(&self, span: Span) -> (u32, u32) {
+        Lines::new(&self.source[..span.range().start]).line_column(span.start)
     }
 }
 
@@ -95,6 +103,8 @@ pub struct Function {
     pub kind: FunctionKind,
     pub name: Span,
     pub returns: Vec<Variable>,
+    /// The parentheses around the parameters and what is between; `.entry name { … }` has none.
+    pub parameter_list: Option<Span>,
     pub parameters: Vec<Variable>,
     /// `.maxntid 256, 1, 1`, `.reqntid`, `.minnctapersm`, `.maxnreg`, `.noreturn`, `.pragma` …
     pub directives: Vec<Directive>,
@@ -113,7 +123,10 @@ pub struct Body {
 #[derive(Clone, Debug)]
 pub enum Statement {
     /// `$L__BB0_1:`; the span of `name` has no colon.
-    Label { span: Span, name: Span },
+    Label {
+        span: Span,
+        name: Span,
+    },
     Variable(Variable),
     Instruction(Instruction),
     /// `.loc`, `.pragma`, and the labelled `.branchtargets`, `.calltargets`, `.callprototype`.
