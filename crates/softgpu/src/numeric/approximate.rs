@@ -10,7 +10,7 @@ use super::{Float, Rounding};
 #[inline]
 fn of_f32(x: f32, ftz: bool, f: impl Fn(f64) -> f64) -> f32 {
     let x = x.flush_if(ftz);
-    <f32 as Float>::from_f64(f(x as f64), Rounding::Nearest).flush_if(ftz)
+    <f32 as Float>::round_from(f(x as f64), Rounding::Nearest).flush_if(ftz)
 }
 
 /// `rcp.approx.f32`.
@@ -72,13 +72,13 @@ pub fn approximate_tanh(x: f32) -> f32 {
 /// `ex2.approx` over f16 or bf16; `.ftz.bf16` passes `ftz`.
 #[inline]
 pub fn approximate_exp2_of<F: Float>(x: F, ftz: bool) -> F {
-    F::from_f64(x.flush_if(ftz).to_f64().exp2(), Rounding::Nearest).flush_if(ftz)
+    F::round_from(x.flush_if(ftz).to_f64().exp2(), Rounding::Nearest).flush_if(ftz)
 }
 
 /// `tanh.approx` over f16 or bf16.
 #[inline]
 pub fn approximate_tanh_of<F: Float>(x: F) -> F {
-    F::from_f64(x.to_f64().tanh(), Rounding::Nearest)
+    F::round_from(x.to_f64().tanh(), Rounding::Nearest)
 }
 
 /// `rcp.approx.ftz.f64`: works on the upper 32 bits, so the result's lower 32 bits are zero.

@@ -105,7 +105,7 @@ pub fn round_integral<F: Float>(x: F, rounding: Rounding) -> F {
         return x.nan_of(x);
     }
     // The integral neighbour of a value is representable wherever the value is.
-    F::from_f64(integral_f64(x.to_f64(), rounding), Rounding::Nearest)
+    F::round_from(integral_f64(x.to_f64(), rounding), Rounding::Nearest)
 }
 
 /// Integer to float, rounded once.
@@ -116,7 +116,7 @@ pub fn integer_to_float<F: Float>(raw: u64, from: Integer, rounding: Rounding) -
     let small = if from.signed { (wide as i64).unsigned_abs() } else { wide } < 1 << 53;
     if small {
         let exact = if from.signed { wide as i64 as f64 } else { wide as f64 };
-        return F::from_f64(exact, rounding);
+        return F::round_from(exact, rounding);
     }
     let value = from.value(raw);
     let format = match F::BITS {
@@ -133,5 +133,5 @@ pub fn integer_to_float<F: Float>(raw: u64, from: Integer, rounding: Rounding) -
 /// Float to float. Widening is exact; NaN becomes the destination's.
 #[inline]
 pub fn convert_float<A: Float, B: Float>(x: A, rounding: Rounding) -> B {
-    B::from_f64(x.to_f64(), rounding)
+    B::round_from(x.to_f64(), rounding)
 }

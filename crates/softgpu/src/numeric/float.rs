@@ -35,14 +35,14 @@ pub trait Float: Copy + PartialEq + PartialOrd + std::fmt::Debug {
     /// Exact.
     fn to_f64(self) -> f64;
     /// Rounded once; NaN becomes [`NAN`](Float::NAN).
-    fn from_f64(x: f64, rounding: Rounding) -> Self;
+    fn round_from(x: f64, rounding: Rounding) -> Self;
 
     fn add(self, other: Self, rounding: Rounding) -> Self;
     fn mul(self, other: Self, rounding: Rounding) -> Self;
     /// `self * factor + addend`.
     fn fma(self, factor: Self, addend: Self, rounding: Rounding) -> Self;
     fn div(self, by: Self, rounding: Rounding) -> Self;
-    fn sqrt(self, rounding: Rounding) -> Self;
+    fn square_root(self, rounding: Rounding) -> Self;
 
     /// The NaN that a card's minimum, maximum or conversion gives for these operands, at least one
     /// of which is NaN.
@@ -56,7 +56,7 @@ pub trait Float: Copy + PartialEq + PartialOrd + std::fmt::Debug {
         if other.is_nan() { self.add(other, rounding) } else { self.add(other.negate(), rounding) }
     }
     #[inline]
-    fn recip(self, rounding: Rounding) -> Self {
+    fn reciprocal(self, rounding: Rounding) -> Self {
         Self::ONE.div(self, rounding)
     }
     #[inline]
@@ -111,11 +111,11 @@ pub trait Float: Copy + PartialEq + PartialOrd + std::fmt::Debug {
         }
     }
     #[inline]
-    fn min(self, other: Self, how: MinMax) -> Self {
+    fn smaller(self, other: Self, how: MinMax) -> Self {
         select(self, other, how, true)
     }
     #[inline]
-    fn max(self, other: Self, how: MinMax) -> Self {
+    fn larger(self, other: Self, how: MinMax) -> Self {
         select(self, other, how, false)
     }
 }
@@ -170,7 +170,7 @@ impl Float for f32 {
         self as f64
     }
     #[inline]
-    fn from_f64(x: f64, rounding: Rounding) -> f32 {
+    fn round_from(x: f64, rounding: Rounding) -> f32 {
         let nearest = x as f32;
         if nearest.is_nan() {
             return Self::NAN;
@@ -189,35 +189,35 @@ impl Float for f32 {
     fn add(self, other: f32, rounding: Rounding) -> f32 {
         match rounding {
             Rounding::Nearest => canonical(self + other),
-            _ => Self::from_f64(sum_for(self as f64, other as f64, rounding), rounding),
+            _ => Self::round_from(sum_for(self as f64, other as f64, rounding), rounding),
         }
     }
     #[inline]
     fn mul(self, other: f32, rounding: Rounding) -> f32 {
         match rounding {
             Rounding::Nearest => canonical(self * other),
-            _ => Self::from_f64(self as f64 * other as f64, rounding),
+            _ => Self::round_from(self as f64 * other as f64, rounding),
         }
     }
     #[inline]
     fn fma(self, factor: f32, addend: f32, rounding: Rounding) -> f32 {
         match rounding {
             Rounding::Nearest => canonical(self.mul_add(factor, addend)),
-            _ => Self::from_f64(sum_for(self as f64 * factor as f64, addend as f64, rounding), rounding),
+            _ => Self::round_from(sum_for(self as f64 * factor as f64, addend as f64, rounding), rounding),
         }
     }
     #[inline]
     fn div(self, by: f32, rounding: Rounding) -> f32 {
         match rounding {
             Rounding::Nearest => canonical(self / by),
-            _ => Self::from_f64(odd::divide(self as f64, by as f64), rounding),
+            _ => Self::round_from(odd::divide(self as f64, by as f64), rounding),
         }
     }
     #[inline]
-    fn sqrt(self, rounding: Rounding) -> f32 {
+    fn square_root(self, rounding: Rounding) -> f32 {
         match rounding {
             Rounding::Nearest => canonical(f32::sqrt(self)),
-            _ => Self::from_f64(odd::square_root(self as f64), rounding),
+            _ => Self::round_from(odd::square_root(self as f64), rounding),
         }
     }
     #[inline]
@@ -262,7 +262,7 @@ impl Float for f64 {
         self
     }
     #[inline]
-    fn from_f64(x: f64, _rounding: Rounding) -> f64 {
+    fn round_from(x: f64, _rounding: Rounding) -> f64 {
         x
     }
     #[inline]
@@ -316,7 +316,7 @@ impl Float for f64 {
         }
     }
     #[inline]
-    fn sqrt(self, rounding: Rounding) -> f64 {
+    fn square_root(self, rounding: Rounding) -> f64 {
         let root = f64::sqrt(self);
         if root.is_nan() {
             return invalid([self]);
@@ -391,7 +391,7 @@ macro_rules! narrow_float {
                 self.to_f32() as f64
             }
             #[inline]
-            fn from_f64(x: f64, rounding: Rounding) -> $type {
+            fn round_from(x: f64, rounding: Rounding) -> $type {
                 if x.is_nan() {
                     return <$type as Float>::NAN;
                 }
@@ -403,24 +403,24 @@ macro_rules! narrow_float {
             }
             #[inline]
             fn add(self, other: $type, rounding: Rounding) -> $type {
-                Self::from_f64(sum_for(self.to_f64(), other.to_f64(), rounding), rounding)
+                Self::round_from(sum_for(self.to_f64(), other.to_f64(), rounding), rounding)
             }
             #[inline]
             fn mul(self, other: $type, rounding: Rounding) -> $type {
-                Self::from_f64(self.to_f64() * other.to_f64(), rounding)
+                Self::round_from(self.to_f64() * other.to_f64(), rounding)
             }
             #[inline]
             fn fma(self, factor: $type, addend: $type, rounding: Rounding) -> $type {
                 let product = self.to_f64() * factor.to_f64();
-                Self::from_f64(sum_for(product, addend.to_f64(), rounding), rounding)
+                Self::round_from(sum_for(product, addend.to_f64(), rounding), rounding)
             }
             #[inline]
             fn div(self, by: $type, rounding: Rounding) -> $type {
-                Self::from_f64(odd::divide(self.to_f64(), by.to_f64()), rounding)
+                Self::round_from(odd::divide(self.to_f64(), by.to_f64()), rounding)
             }
             #[inline]
-            fn sqrt(self, rounding: Rounding) -> $type {
-                Self::from_f64(odd::square_root(self.to_f64()), rounding)
+            fn square_root(self, rounding: Rounding) -> $type {
+                Self::round_from(odd::square_root(self.to_f64()), rounding)
             }
             #[inline]
             fn nan_of(self, _other: $type) -> $type {

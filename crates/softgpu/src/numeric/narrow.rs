@@ -109,7 +109,7 @@ fn unpack(x: u16, relu: bool, widen: fn(u8) -> f16) -> u32 {
 /// `.satfinite` over a rounded f16 or bf16: infinity becomes the largest finite number.
 #[inline]
 pub fn round_satfinite<F: Float>(x: f64, rounding: Rounding) -> F {
-    let rounded = F::from_f64(x, rounding);
+    let rounded = F::round_from(x, rounding);
     if rounded.magnitude() > F::MAX_FINITE {
         let sign = rounded.to_bits64() & F::SIGN;
         F::of_bits64(F::MAX_FINITE.to_bits64() | sign)
