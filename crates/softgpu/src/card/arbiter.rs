@@ -1,0 +1,210 @@
+//! Whose turn it is.
+//!
+//! In the isolated domain one context has the GPU. It keeps it while nobody else has grids to run; otherwise
+//! it is off as soon as its timeslice is over, and the next in the round begins `switch_cost` later. Whoever
+//! has a reason to look (a context that became runnable or idle, a slice that ended) does the step, in
+//! whichever process it is; the others learn of it by reading their slot.
+//!
+//! A context's *context time* runs only while it is on. `offset` is what separates it from the machine's
+//! clock; a turn that begins adds the time spent off.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use model::{Domain, Nanos};
+use rustix::thread::futex;
+
+use super::layout::MAX_CONTEXTS;
+use super::lock::Guard;
+use super::{Card, ContextHandle, now};
+
+/// A context's standing at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// On since `begins` (which may lie ahead, while the switch goes on); context time is monotonic time less
+    /// `offset`.
+    On { begins: Nanos, offset: Nanos },
+    /// Off; context time stands at `at`.
+    Off { at: Nanos },
+}
+
+impl Card {
+    pub fn turn(&self, context: &ContextHandle) -> Turn {
+        let slot = &self.segment().contexts[context.index];
+        // SYNC(turn): pairs with the release in `turn_on`; an offset read here belongs to this turn.
+        match slot.begins.load(Acquire) {
+            0 => Turn::Off { at: Nanos(slot.off_at.load(Relaxed)) - Nanos(slot.offset.load(Relaxed)) },
+            begins => Turn::On { begins: Nanos(begins), offset: Nanos(slot.offset.load(Relaxed)) },
+        }
+    }
+
+    /// Whether the context is on: one load, for the path between two blocks.
+    pub fn is_on(&self, context: &ContextHandle) -> bool {
+        self.segment().contexts[context.index].begins.load(Relaxed) != 0
+    }
+
+    /// Says whether the context has grids to run, and settles whose turn it is.
+    pub fn set_runnable(&self, context: &ContextHandle, runnable: bool) {
+        let guard = self.lock();
+        self.set_runnable_locked(&guard, context.index, runnable);
+        self.arbitrate(&guard, now());
+    }
+
+    pub(super) fn set_runnable_locked(&self, _guard: &Guard<'_>, index: usize, runnable: bool) {
+        let before = self.segment().contexts[index].runnable.swap(u32::from(runnable), Relaxed);
+        match (before != 0, runnable) {
+            (false, true) => _ = self.segment().runnable.fetch_add(1, Relaxed),
+            (true, false) => _ = self.segment().runnable.fetch_sub(1, Relaxed),
+            _ => {}
+        }
+    }
+
+    /// When somebody should next look whose turn it is: the end of the slice, if anyone waits for it.
+    pub fn next_arbitration(&self) -> Option<Nanos> {
+        let contended = self.segment().runnable.load(Relaxed) > 1 && self.domain() == Domain::Isolated;
+        contended.then(|| Nanos(self.segment().slice_end.load(Relaxed)))
+    }
+
+    /// Ends a slice that is over. Cheap when none is.
+    pub fn arbitrate_if_due(&self, now: Nanos) {
+        if self.next_arbitration().is_some_and(|due| due <= now) {
+            let guard = self.lock();
+            self.arbitrate(&guard, now);
+        }
+    }
+
+    pub(super) fn arbitrate(&self, _guard: &Guard<'_>, now: Nanos) {
+        if self.domain() == Domain::Shared {
+            return;
+        }
+        let segment = self.segment();
+        let current = (segment.current.load(Relaxed) as usize).checked_sub(1);
+        let working = current.filter(|&index| segment.contexts[index].runnable.load(Relaxed) != 0);
+        match (working, self.next_in_round()) {
+            (Some(index), Some(next)) if next != index => {
+                if Nanos(segment.slice_end.load(Relaxed)) <= now {
+                    self.switch(Some(index), next, now);
+                }
+            }
+            (None, Some(next)) => self.switch(current, next, now),
+            (None, None) => {
+                if let Some(index) = current {
+                    self.turn_off(index, now);
+                }
+            }
+            (Some(_), _) => {}
+        }
+    }
+
+    /// The runnable context after the last one that had the GPU.
+    fn next_in_round(&self) -> Option<usize> {
+        let contexts = &self.segment().contexts;
+        let start = self.segment().last.load(Relaxed) as usize;
+        (0..MAX_CONTEXTS)
+            .map(|step| (start + step) % MAX_CONTEXTS)
+            .find(|&index| contexts[index].runnable.load(Relaxed) != 0)
+    }
+
+    fn switch(&self, from: Option<usize>, to: usize, now: Nanos) {
+        if let Some(index) = from {
+            self.turn_off(index, now);
+        }
+        let segment = self.segment();
+        // The state of the last context is still on the chip: coming back to it costs nothing.
+        let resident = segment.last.load(Relaxed) as usize == to + 1;
+        let first = segment.last.load(Relaxed) == 0;
+        let begins = if resident || first { now } else { now + self.switch_cost() };
+        if !resident {
+            segment.switches.fetch_add(1, Relaxed);
+        }
+        segment.current.store(to as u32 + 1, Relaxed);
+        segment.last.store(to as u32 + 1, Relaxed);
+        let slice = Nanos(segment.contexts[to].timeslice.load(Relaxed));
+        segment.slice_end.store((begins + slice).0, Relaxed);
+        self.turn_on(to, begins);
+    }
+
+    pub(super) fn turn_on(&self, index: usize, begins: Nanos) {
+        let slot = &self.segment().contexts[index];
+        let away = begins.since(Nanos(slot.off_at.load(Relaxed)));
+        slot.offset.store(slot.offset.load(Relaxed) + away.0, Relaxed);
+        // SYNC(turn): publishes the offset written above.
+        slot.begins.store(begins.0.max(1), Release);
+        self.ring_owner(index);
+    }
+
+    pub(super) fn turn_off(&self, index: usize, now: Nanos) {
+        let segment = self.segment();
+        let slot = &segment.contexts[index];
+        let begins = Nanos(slot.begins.swap(0, Relaxed));
+        slot.on_time.fetch_add(now.since(begins).0, Relaxed);
+        slot.off_at.store(now.max(begins).0, Release);
+        if segment.current.load(Relaxed) as usize == index + 1 {
+            segment.current.store(0, Relaxed);
+        }
+    }
+
+    pub(super) fn timeslice_changed(&self, guard: &Guard<'_>, index: usize, now: Nanos) {
+        let segment = self.segment();
+        if segment.current.load(Relaxed) as usize == index + 1 {
+            let slot = &segment.contexts[index];
+            let end = Nanos(slot.begins.load(Relaxed)) + Nanos(slot.timeslice.load(Relaxed));
+            segment.slice_end.store(end.0, Relaxed);
+        }
+        self.arbitrate(guard, now);
+    }
+
+    pub(super) fn change_domain(&self, guard: &Guard<'_>, domain: Domain, now: Nanos) {
+        let live: Vec<usize> = self.live_contexts().map(|(index, _)| index).collect();
+        for index in live {
+            let on = self.segment().contexts[index].begins.load(Relaxed) != 0;
+            match domain {
+                Domain::Shared if !on => self.turn_on(index, now),
+                Domain::Isolated if on => self.turn_off(index, now),
+                _ => {}
+            }
+        }
+        self.segment().current.store(0, Relaxed);
+        self.arbitrate(guard, now);
+    }
+
+    fn ring_owner(&self, context: usize) {
+        let process = self.segment().contexts[context].process.load(Relaxed) as usize;
+        if let Some(process) = process.checked_sub(1) {
+            self.ring(process);
+        }
+    }
+
+    pub(super) fn ring(&self, process: usize) {
+        if let Some(slot) = self.segment().processes.get(process) {
+            ring(&slot.doorbell, u32::MAX);
+        }
+    }
+
+    /// The value to hand to `sleep`: read it before looking for work.
+    pub fn doorbell(&self) -> u32 {
+        // SYNC(doorbell): pairs with the release in `ring`; work published before the ring is seen after it.
+        self.own_process().doorbell.load(Acquire)
+    }
+
+    /// Wakes up to `threads` idle threads of this process.
+    pub fn ring_own(&self, threads: u32) {
+        ring(&self.own_process().doorbell, threads);
+    }
+
+    /// Sleeps until the doorbell no longer reads `seen`, or `until` (monotonic) has come.
+    pub fn sleep(&self, seen: u32, until: Option<Nanos>) {
+        let timeout = until.map(|until| {
+            let span = until.since(now());
+            rustix::time::Timespec { tv_sec: (span.0 / 1_000_000_000) as i64, tv_nsec: (span.0 % 1_000_000_000) as i64 }
+        });
+        // Every way of coming back (rung, time-out, signal) means the same: look again.
+        let _ = futex::wait(&self.own_process().doorbell, futex::Flags::empty(), seen, timeout.as_ref());
+    }
+}
+
+fn ring(doorbell: &AtomicU32, threads: u32) {
+    // SYNC(doorbell): publishes whatever the caller wrote before ringing.
+    doorbell.fetch_add(1, Release);
+    let _ = futex::wake(doorbell, futex::Flags::empty(), threads);
+}

@@ -1,0 +1,30 @@
+//! Why a card could not be had. Each message says in one sentence what is wrong and how to mend it.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("cannot make or read the runtime folder {}: {source}; set EBB_RUNTIME_DIR to a folder you can write to", .path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("the runtime folder {} belongs to user {owner}, not to you ({me}); set EBB_RUNTIME_DIR to a folder of your own", .path.display())]
+    ForeignFolder { path: PathBuf, owner: u32, me: u32 },
+    #[error("the runtime folder {} can be written by others (mode {mode:o}); run `chmod 700` on it or set EBB_RUNTIME_DIR", .path.display())]
+    OpenFolder { path: PathBuf, mode: u32 },
+    #[error("cannot open the card file {}: {source}; remove the file or set EBB_RUNTIME_DIR to another folder", .path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("the card file {} belongs to user {owner}, not to you ({me}); set EBB_SOFTGPU to another name", .path.display())]
+    ForeignFile { path: PathBuf, owner: u32, me: u32 },
+    #[error("the card file {} is of another ebb (layout {found}, ours is {ours}) and in use; end its processes or set EBB_SOFTGPU to another name", .path.display())]
+    OtherVersion { path: PathBuf, found: u32, ours: u32 },
+    #[error("`{0}` is not a name for a software GPU; use up to 64 letters, digits, `-`, `_` and `.`")]
+    Name(String),
+    #[error("{variable}={value}: {reason}")]
+    Setting { variable: &'static str, value: String, reason: String },
+    #[error("the software GPU is full: {limit} {what} are the most it takes; end some and try again")]
+    Full { what: &'static str, limit: usize },
+    #[error("there is no context {0} on this card; `contexts()` lists those there are")]
+    NoContext(u64),
+}

@@ -1,0 +1,210 @@
+//! The ledger: what is taken of each SM, by whom.
+//!
+//! Each context keeps a row of what its resident blocks take. In the isolated domain only that row counts: a
+//! context that is off has left the SMs. In the shared domain the sum over all contexts counts; `totals`
+//! holds it, and can be rebuilt from the rows at any time.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::Domain;
+
+use super::layout::{NO_PRIORITY, SmUse};
+use super::lock::Guard;
+use super::{Card, ContextHandle, Properties};
+
+/// What one block takes of an SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    pub threads: u32,
+    pub registers: u32,
+    pub shared: u32,
+}
+
+impl Footprint {
+    /// Registers are given to warps in units of 256, threads in whole warps, and every block pays the
+    /// reserved shared memory.
+    pub fn of(properties: &Properties, threads: u32, registers_per_thread: u32, shared: u32) -> Footprint {
+        let warps = threads.div_ceil(32);
+        Footprint {
+            threads: warps * 32,
+            registers: warps * (registers_per_thread * 32).next_multiple_of(256),
+            shared: (shared + properties.shared_reserved_per_block).next_multiple_of(128),
+        }
+    }
+
+    /// How many such blocks fit on one empty SM.
+    pub fn blocks_per_sm(&self, properties: &Properties) -> u32 {
+        let by = |limit: u32, each: u32| if each == 0 { u32::MAX } else { limit / each };
+        by(properties.threads_per_sm, self.threads)
+            .min(by(properties.registers_per_sm, self.registers))
+            .min(by(properties.shared_per_sm, self.shared))
+            .min(properties.blocks_per_sm)
+    }
+}
+
+impl SmUse {
+    pub fn clear(&self) {
+        for field in self.fields() {
+            field.store(0, Relaxed);
+        }
+    }
+
+    fn fields(&self) -> [&AtomicU32; 4] {
+        [&self.threads, &self.registers, &self.shared, &self.blocks]
+    }
+
+    fn has_room(&self, each: &Footprint, properties: &Properties) -> bool {
+        self.blocks.load(Relaxed) < properties.blocks_per_sm
+            && self.threads.load(Relaxed) + each.threads <= properties.threads_per_sm
+            && self.registers.load(Relaxed) + each.registers <= properties.registers_per_sm
+            && self.shared.load(Relaxed) + each.shared <= properties.shared_per_sm
+    }
+
+    fn add(&self, each: &Footprint) {
+        let amounts = [each.threads, each.registers, each.shared, 1];
+        for (field, amount) in self.fields().into_iter().zip(amounts) {
+            field.store(field.load(Relaxed) + amount, Relaxed);
+        }
+    }
+
+    fn subtract(&self, each: &Footprint) {
+        let amounts = [each.threads, each.registers, each.shared, 1];
+        for (field, amount) in self.fields().into_iter().zip(amounts) {
+            field.store(field.load(Relaxed).saturating_sub(amount), Relaxed);
+        }
+    }
+
+    fn subtract_all(&self, other: &SmUse) {
+        for (field, part) in self.fields().into_iter().zip(other.fields()) {
+            field.store(field.load(Relaxed).saturating_sub(part.load(Relaxed)), Relaxed);
+        }
+    }
+
+    fn add_all(&self, other: &SmUse) {
+        for (field, part) in self.fields().into_iter().zip(other.fields()) {
+            field.store(field.load(Relaxed) + part.load(Relaxed), Relaxed);
+        }
+    }
+}
+
+impl Card {
+    /// Takes room for up to `wanted` blocks and appends the SM of each to `places`. Blocks go round the SMs
+    /// one at a time, as the hardware spreads them. Nothing is given while another context waits with a
+    /// more urgent priority.
+    pub fn place(
+        &self,
+        context: &ContextHandle,
+        priority: i32,
+        each: &Footprint,
+        wanted: u64,
+        places: &mut Vec<u32>,
+    ) {
+        let properties = self.properties();
+        let guard = self.lock();
+        let shared = self.domain() == Domain::Shared;
+        if shared && self.more_urgent_elsewhere(context, priority) {
+            return;
+        }
+        let segment = self.segment();
+        let own = &segment.contexts[context.index].resident;
+        let mut left = wanted;
+        let mut progress = true;
+        while left > 0 && progress {
+            progress = false;
+            for sm in 0..properties.sms as usize {
+                let taken = if shared { &segment.totals[sm] } else { &own[sm] };
+                if left > 0 && taken.has_room(each, &properties) {
+                    own[sm].add(each);
+                    segment.totals[sm].add(each);
+                    places.push(sm as u32);
+                    left -= 1;
+                    progress = true;
+                }
+            }
+        }
+        drop(guard);
+    }
+
+    /// Gives back the room of one block on each of `places`, and wakes processes that wait for room.
+    pub fn release(&self, context: &ContextHandle, each: &Footprint, places: &[u32]) {
+        let guard = self.lock();
+        let segment = self.segment();
+        for &sm in places {
+            segment.contexts[context.index].resident[sm as usize].subtract(each);
+            segment.totals[sm as usize].subtract(each);
+        }
+        if self.domain() == Domain::Shared {
+            self.wake_those_waiting_for_room(&guard);
+        }
+    }
+
+    /// Says for which priority, if any, this context has blocks that wait for room.
+    pub fn set_pending(&self, context: &ContextHandle, priority: Option<i32>) {
+        let slot = &self.segment().contexts[context.index];
+        let priority = priority.unwrap_or(NO_PRIORITY);
+        if slot.pending.load(Relaxed) == priority {
+            return;
+        }
+        let guard = self.lock();
+        slot.pending.store(priority, Relaxed);
+        self.update_best_pending(&guard);
+    }
+
+    /// Whether a block of this priority may take the room its predecessor leaves, without asking the ledger.
+    pub fn may_inherit(&self, priority: i32) -> bool {
+        self.segment().best_pending.load(Relaxed) >= priority || self.domain() == Domain::Isolated
+    }
+
+    fn more_urgent_elsewhere(&self, context: &ContextHandle, priority: i32) -> bool {
+        let others = self.live_contexts().filter(|(index, _)| *index != context.index);
+        others.into_iter().any(|(_, slot)| slot.pending.load(Relaxed) < priority)
+    }
+
+    fn update_best_pending(&self, _guard: &Guard<'_>) {
+        let best = self.live_contexts().map(|(_, slot)| slot.pending.load(Relaxed)).min();
+        self.segment().best_pending.store(best.unwrap_or(NO_PRIORITY), Relaxed);
+    }
+
+    fn wake_those_waiting_for_room(&self, _guard: &Guard<'_>) {
+        let waiting = self.live_contexts().filter(|(_, slot)| slot.pending.load(Relaxed) != NO_PRIORITY);
+        let mut processes = 0u64;
+        for (_, slot) in waiting {
+            processes |= 1 << (slot.process.load(Relaxed).wrapping_sub(1) & 63);
+        }
+        for process in (0..64).filter(|bit| processes >> bit & 1 != 0 && *bit != self.process) {
+            self.ring(process);
+        }
+    }
+
+    pub(super) fn release_everything(&self, guard: &Guard<'_>, index: usize) {
+        let segment = self.segment();
+        for (own, total) in segment.contexts[index].resident.iter().zip(&segment.totals) {
+            total.subtract_all(own);
+            own.clear();
+        }
+        segment.contexts[index].pending.store(NO_PRIORITY, Relaxed);
+        self.update_best_pending(guard);
+        self.wake_those_waiting_for_room(guard);
+    }
+
+    /// After a death in the middle of a change: the rows of the living are the truth.
+    pub(super) fn rebuild(&self, guard: &Guard<'_>) {
+        let segment = self.segment();
+        segment.totals.iter().for_each(SmUse::clear);
+        for (_, slot) in self.live_contexts() {
+            for (own, total) in slot.resident.iter().zip(&segment.totals) {
+                total.add_all(own);
+            }
+        }
+        self.update_best_pending(guard);
+        let runnable = self.live_contexts().filter(|(_, slot)| slot.runnable.load(Relaxed) != 0).count();
+        segment.runnable.store(runnable as u32, Relaxed);
+    }
+
+    /// Blocks resident on each SM, over all contexts.
+    pub fn resident_blocks(&self) -> Vec<u32> {
+        let totals = &self.segment().totals[..self.properties().sms as usize];
+        totals.iter().map(|total| total.blocks.load(Relaxed)).collect()
+    }
+}
