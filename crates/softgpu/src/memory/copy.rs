@@ -70,6 +70,26 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// Puts bytes into memory of the device.
+    pub fn write(&self, to: u64, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let to = self.device_place(to, bytes.len() as u64, Access::Write)?;
+        move_bytes(to, bytes.as_ptr().expose_provenance(), bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Gets bytes from memory of the device.
+    pub fn read(&self, from: u64, bytes: &mut [u8]) -> Result<(), Error> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let from = self.device_place(from, bytes.len() as u64, Access::Read)?;
+        move_bytes(bytes.as_mut_ptr().expose_provenance(), from, bytes.len() as u64);
+        Ok(())
+    }
+
     pub fn copy_2d(&self, copy: &Copy2D) -> Result<(), Error> {
         self.copy_3d(&Copy3D { plane: *copy, to_slice: 0, from_slice: 0, depth: 1 })
     }

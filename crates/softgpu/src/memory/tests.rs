@@ -98,6 +98,22 @@ fn memory_holds_what_was_copied() {
 }
 
 #[test]
+fn bytes_are_written_and_read() {
+    let space = space();
+    let a = space.allocate(ME, GRANULE).unwrap().0;
+    space.write(a + 3, b"text").unwrap();
+    let mut text = [0; 4];
+    space.read(a + 3, &mut text).unwrap();
+    assert_eq!(&text, b"text");
+    assert!(space.write(a + GRANULE - 1, b"xy").is_err());
+    assert!(space.read(a + GRANULE, &mut text).is_err());
+    assert!(
+        space.read(text.as_ptr().expose_provenance() as u64, &mut text).is_err(),
+        "the host's is not the device's"
+    );
+}
+
+#[test]
 fn copies_are_checked_to_the_last_granule() {
     let space = space();
     let a = space.allocate(ME, GRANULE).unwrap().0;
