@@ -5,7 +5,7 @@
 //! rounded to nearest, so they lie within every bound. `ftz` flushes subnormal operands and
 //! results.
 
-use super::{Float, Rounding};
+use super::{Float, Rounding, copysign};
 
 #[inline]
 fn of_f32(x: f32, ftz: bool, f: impl Fn(f64) -> f64) -> f32 {
@@ -19,12 +19,21 @@ pub fn approximate_recip(x: f32, ftz: bool) -> f32 {
     of_f32(x, ftz, |x| 1.0 / x)
 }
 
-/// `div.approx.f32` and `div.full.f32`. For `.approx`, a divisor of magnitude above 2^126 gives 0
-/// (infinity over it NaN); the precise quotient is allowed for both.
+/// `div.full.f32`.
+#[inline]
+pub fn full_range_divide(a: f32, b: f32, ftz: bool) -> f32 {
+    if ftz { a.div_ftz(b, Rounding::Nearest) } else { Float::div(a, b, Rounding::Nearest) }
+}
+
+/// `div.approx.f32`: the dividend times a reciprocal, which for divisors above 2^126 is too small
+/// to be anything but zero.
 #[inline]
 pub fn approximate_divide(a: f32, b: f32, ftz: bool) -> f32 {
-    let (a, b) = (a.flush_if(ftz), b.flush_if(ftz));
-    Float::div(a, b, Rounding::Nearest).flush_if(ftz)
+    const TWO_TO_126: f32 = f32::from_bits(0x7e80_0000);
+    if b.abs() > TWO_TO_126 && b.is_finite() {
+        return Float::mul(a.flush_if(ftz), copysign(b, 0.0), Rounding::Nearest);
+    }
+    full_range_divide(a, b, ftz)
 }
 
 /// `sqrt.approx.f32`.
@@ -95,11 +104,9 @@ pub fn approximate_rsqrt_f64(x: f64) -> f64 {
 
 fn upper_word(x: f64, f: impl Fn(f64) -> f64) -> f64 {
     const UPPER: u64 = 0xffff_ffff_0000_0000;
-    // A NaN whose payload lies in the lower word must not turn into infinity.
-    if x.is_nan() {
-        return f64::from_bits(0x7fff_ffff_0000_0000);
-    }
-    let result = f(f64::from_bits(x.flush().to_bits() & UPPER)).flush();
+    // Cut off first: a NaN whose payload lies in the lower word counts as infinity.
+    let x = f64::from_bits(x.flush().to_bits() & UPPER);
+    let result = f(x).flush();
     if result.is_nan() {
         return f64::from_bits(0x7fff_ffff_0000_0000);
     }

@@ -119,19 +119,44 @@ pub fn integer_to_float<F: Float>(raw: u64, from: Integer, rounding: Rounding) -
         return F::round_from(exact, rounding);
     }
     let value = from.value(raw);
-    let format = match F::BITS {
-        64 => Format::F64,
-        32 => Format::F32,
-        // The largest f16 is 65504 and the largest bf16 has exponent 127: told apart by ONE.
-        _ if F::ONE.to_bits64() == 0x3c00 => Format::F16,
-        _ => Format::BF16,
-    };
     let exact = Exact::new(value < 0, value.unsigned_abs(), 0).expect("2^53 and more is not zero");
-    F::of_bits64(exact.round(format, rounding))
+    F::of_bits64(exact.round(F::FORMAT, rounding))
 }
 
-/// Float to float. Widening is exact; NaN becomes the destination's.
+/// Float to float. Widening is exact.
 #[inline]
 pub fn convert_float<A: Float, B: Float>(x: A, rounding: Rounding) -> B {
-    B::round_from(x.to_f64(), rounding)
+    if x.is_nan() { convert_nan(x) } else { B::round_from(x.to_f64(), rounding) }
+}
+
+/// `cvt.ftz`, which concerns f32 where it meets f32 or f64; a card ignores it between f32 and f16.
+#[inline]
+pub fn convert_float_ftz<A: Float, B: Float>(x: A, rounding: Rounding) -> B {
+    let single = |format| format == Format::F32;
+    if x.is_nan() && single(A::FORMAT) {
+        return convert_nan(A::CANONICAL_NAN);
+    }
+    if A::BITS == 16 || B::BITS == 16 {
+        return convert_float(x, rounding);
+    }
+    let x = x.flush_if(single(A::FORMAT));
+    let result: B = convert_float(x, rounding);
+    if single(B::FORMAT) { result.flush_judging(rounding, || x.to_f64()) } else { result }
+}
+
+/// Conversions from and to f64 keep sign and as much of the payload as fits, made quiet. bf16 is
+/// the upper half of f32 and widens as such. All others give the canonical NaN.
+#[cold]
+fn convert_nan<A: Float, B: Float>(x: A) -> B {
+    if A::FORMAT == Format::BF16 && B::FORMAT == Format::F32 {
+        return B::of_bits64(x.to_bits64() << 16);
+    }
+    if A::FORMAT != Format::F64 && B::FORMAT != Format::F64 {
+        return B::CANONICAL_NAN;
+    }
+    let (from, to) = (A::FORMAT.precision - 1, B::FORMAT.precision - 1);
+    let payload = x.to_bits64() & ((1 << from) - 1);
+    let payload = if from < to { payload << (to - from) } else { payload >> (from - to) };
+    let sign = if x.is_negative() { B::SIGN } else { 0 };
+    B::of_bits64(sign | B::FORMAT.infinity() | 1 << (to - 1) | payload)
 }

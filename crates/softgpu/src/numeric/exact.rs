@@ -4,8 +4,8 @@ use super::Rounding;
 
 /// A binary interchange format: sign, `exponent_bits`, and `precision` significant bits of which
 /// the leading one is not stored.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Format {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
     pub precision: u32,
     pub exponent_bits: u32,
 }
@@ -24,8 +24,18 @@ impl Format {
         2 - (1 << (self.exponent_bits - 1))
     }
 
+    /// Width of the encoding.
+    pub const fn bits(self) -> u32 {
+        self.precision + self.exponent_bits
+    }
+
+    /// Encoding of the smallest normal number: below it lie the subnormals.
+    pub const fn smallest_normal(self) -> u64 {
+        1 << (self.precision - 1)
+    }
+
     pub const fn sign_bit(self) -> u64 {
-        1 << (self.precision - 1 + self.exponent_bits)
+        1 << (self.bits() - 1)
     }
 
     /// Infinity without sign. The largest finite number is one less.
@@ -113,10 +123,6 @@ impl Exact {
         // A carry out of the fraction moves into the exponent field, which is just what it means.
         let base = if leading < min_exponent { 0 } else { (leading - min_exponent) as u64 };
         (base << (format.precision - 1)) + kept + increment as u64
-    }
-
-    pub fn negate(self) -> Exact {
-        Exact { negative: !self.negative, ..self }
     }
 
     /// The product, exact: 53-bit factors give 106 bits.

@@ -19,22 +19,25 @@ pub struct MinMax {
 /// [`saturate`](Float::saturate) over the result.
 ///
 /// f16, bf16 and f32 know one NaN result, all fraction bits set. f64 keeps the payload of an
-/// operand, quietened.
+/// operand, quietened: of the second, else the third, else the first; a quotient of the dividend.
 pub trait Float: Copy + PartialEq + PartialOrd + std::fmt::Debug {
+    const FORMAT: Format;
     /// Width of the encoding.
-    const BITS: u32;
+    const BITS: u32 = Self::FORMAT.bits();
+    /// The sign of an encoding.
+    const SIGN: u64 = Self::FORMAT.sign_bit();
     const ZERO: Self;
     const ONE: Self;
     const MAX_FINITE: Self;
     /// What an invalid operation returns.
-    const NAN: Self;
+    const CANONICAL_NAN: Self;
 
     fn to_bits64(self) -> u64;
     /// From the low bits of `bits`.
     fn of_bits64(bits: u64) -> Self;
     /// Exact.
     fn to_f64(self) -> f64;
-    /// Rounded once; NaN becomes [`NAN`](Float::NAN).
+    /// Rounded once; NaN becomes [`CANONICAL_NAN`](Float::CANONICAL_NAN).
     fn round_from(x: f64, rounding: Rounding) -> Self;
 
     fn add(self, other: Self, rounding: Rounding) -> Self;
@@ -48,8 +51,16 @@ pub trait Float: Copy + PartialEq + PartialOrd + std::fmt::Debug {
     /// of which is NaN.
     fn nan_of(self, other: Self) -> Self;
 
-    const SIGN: u64 = 1 << (Self::BITS - 1);
-
+    /// `neg`. A NaN is made quiet, or canonical, and keeps its sign.
+    #[inline]
+    fn negated(self) -> Self {
+        if self.is_nan() { self.nan_of(self) } else { self.negate() }
+    }
+    /// `abs`. A NaN is made quiet, or canonical, and keeps its sign.
+    #[inline]
+    fn absolute(self) -> Self {
+        if self.is_nan() { self.nan_of(self) } else { self.magnitude() }
+    }
     #[inline]
     fn sub(self, other: Self, rounding: Rounding) -> Self {
         // A NaN keeps its sign here only in f64, where the operand is told apart.
@@ -77,7 +88,11 @@ pub trait Float: Copy + PartialEq + PartialOrd + std::fmt::Debug {
     fn magnitude(self) -> Self {
         Self::of_bits64(self.to_bits64() & !Self::SIGN)
     }
-    fn is_subnormal(self) -> bool;
+    #[inline]
+    fn is_subnormal(self) -> bool {
+        let magnitude = self.to_bits64() & !Self::SIGN;
+        magnitude != 0 && magnitude < Self::FORMAT.smallest_normal()
+    }
     /// `.ftz`: a subnormal becomes a zero of the same sign.
     #[inline]
     fn flush(self) -> Self {
@@ -87,6 +102,47 @@ pub trait Float: Copy + PartialEq + PartialOrd + std::fmt::Debug {
     #[inline]
     fn flush_if(self, ftz: bool) -> Self {
         if ftz { self.flush() } else { self }
+    }
+    /// `add.ftz`. A sum that is subnormal is exact, so flushing it afterwards is all there is to it.
+    #[inline]
+    fn add_ftz(self, other: Self, rounding: Rounding) -> Self {
+        self.flush().add(other.flush(), rounding).flush()
+    }
+    /// `sub.ftz`.
+    #[inline]
+    fn sub_ftz(self, other: Self, rounding: Rounding) -> Self {
+        self.flush().sub(other.flush(), rounding).flush()
+    }
+    /// `mul.ftz`. A card judges what is too small after rounding to the usual number of bits, not to
+    /// the fewer of a subnormal: some products that round to the smallest normal number are flushed.
+    #[inline]
+    fn mul_ftz(self, other: Self, rounding: Rounding) -> Self {
+        let (a, b) = (self.flush(), other.flush());
+        a.mul(b, rounding).flush_judging(rounding, || a.to_f64() * b.to_f64())
+    }
+    /// `fma.ftz`, judged like [`mul_ftz`](Float::mul_ftz).
+    #[inline]
+    fn fma_ftz(self, factor: Self, addend: Self, rounding: Rounding) -> Self {
+        let (a, b, c) = (self.flush(), factor.flush(), addend.flush());
+        a.fma(b, c, rounding).flush_judging(rounding, || odd::add(a.to_f64() * b.to_f64(), c.to_f64()))
+    }
+    /// `div.ftz`, judged like [`mul_ftz`](Float::mul_ftz).
+    #[inline]
+    fn div_ftz(self, by: Self, rounding: Rounding) -> Self {
+        let (a, b) = (self.flush(), by.flush());
+        a.div(b, rounding).flush_judging(rounding, || odd::divide(a.to_f64(), b.to_f64()))
+    }
+    /// Flushes a result that is subnormal, or would be had it been rounded with an exponent of any
+    /// size. `unrounded` is the value before rounding, exact or rounded to odd.
+    #[inline]
+    fn flush_judging(self, rounding: Rounding, unrounded: impl FnOnce() -> f64) -> Self {
+        let smallest = Self::FORMAT.smallest_normal();
+        if self.to_bits64() & !Self::SIGN != smallest {
+            return self.flush();
+        }
+        // Twice the value has its full number of bits.
+        let doubled = Self::round_from(unrounded() * 2.0, rounding).to_bits64() & !Self::SIGN;
+        if doubled < 2 * smallest { Self::of_bits64(self.to_bits64() & Self::SIGN) } else { self }
     }
     /// `.sat`: clamped to [0, 1]; NaN and -0 become +0.
     #[inline]
@@ -103,7 +159,7 @@ pub trait Float: Copy + PartialEq + PartialOrd + std::fmt::Debug {
     #[inline]
     fn relu(self) -> Self {
         if self.is_nan() {
-            Self::NAN
+            Self::CANONICAL_NAN
         } else if self.is_negative() {
             Self::ZERO
         } else {
@@ -151,11 +207,11 @@ fn sum_for(a: f64, b: f64, rounding: Rounding) -> f64 {
 }
 
 impl Float for f32 {
-    const BITS: u32 = 32;
+    const FORMAT: Format = Format::F32;
     const ZERO: f32 = 0.0;
     const ONE: f32 = 1.0;
     const MAX_FINITE: f32 = f32::MAX;
-    const NAN: f32 = f32::from_bits(0x7fff_ffff);
+    const CANONICAL_NAN: f32 = f32::from_bits(0x7fff_ffff);
 
     #[inline]
     fn to_bits64(self) -> u64 {
@@ -171,16 +227,14 @@ impl Float for f32 {
     }
     #[inline]
     fn round_from(x: f64, rounding: Rounding) -> f32 {
-        let nearest = x as f32;
-        if nearest.is_nan() {
-            return Self::NAN;
-        }
+        let nearest = canonical(x as f32);
         let back = nearest as f64;
         match rounding {
             Rounding::Nearest => nearest,
             Rounding::Zero if back.abs() > x.abs() => f32::from_bits(nearest.to_bits() - 1),
             Rounding::Down if back > x => nearest.next_down(),
             Rounding::Up if back < x => nearest.next_up(),
+            // Comparisons with a NaN are false, so that it falls through.
             Rounding::NearestAway if x.is_finite() => round_exactly(x, Format::F32, rounding),
             _ => nearest,
         }
@@ -222,17 +276,16 @@ impl Float for f32 {
     }
     #[inline]
     fn nan_of(self, _other: f32) -> f32 {
-        Self::NAN
-    }
-    #[inline]
-    fn is_subnormal(self) -> bool {
-        f32::is_subnormal(self)
+        Self::CANONICAL_NAN
     }
 }
 
+/// Chosen among integers: the compiler takes one NaN for as good as another and may fold a choice
+/// among floats away.
 #[inline]
 fn canonical(x: f32) -> f32 {
-    if x.is_nan() { <f32 as Float>::NAN } else { x }
+    let bits = x.to_bits();
+    f32::from_bits(if bits << 1 > 0xff00_0000 { 0x7fff_ffff } else { bits })
 }
 
 fn round_exactly<F: Float>(x: f64, format: Format, rounding: Rounding) -> F {
@@ -243,11 +296,11 @@ fn round_exactly<F: Float>(x: f64, format: Format, rounding: Rounding) -> F {
 }
 
 impl Float for f64 {
-    const BITS: u32 = 64;
+    const FORMAT: Format = Format::F64;
     const ZERO: f64 = 0.0;
     const ONE: f64 = 1.0;
     const MAX_FINITE: f64 = f64::MAX;
-    const NAN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
+    const CANONICAL_NAN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
 
     #[inline]
     fn to_bits64(self) -> u64 {
@@ -295,12 +348,13 @@ impl Float for f64 {
     fn fma(self, factor: f64, addend: f64, rounding: Rounding) -> f64 {
         if rounding == Rounding::Nearest || !addend.is_finite() {
             let result = self.mul_add(factor, addend);
-            return if result.is_nan() { invalid([self, factor, addend]) } else { result };
+            return if result.is_nan() { invalid([self, addend, factor]) } else { result };
         }
         match (operands(self, factor, rounding), Exact::of_f64(addend)) {
             (Some((a, b)), Some(c)) => rounded_sum(a.multiply(b), c, rounding),
             (Some((a, b)), None) => round_f64(a.multiply(b), rounding),
-            // The product is zero, infinite or NaN, so it is no rounding to form it.
+            (None, _) if self.is_nan() || factor.is_nan() => invalid([self, factor]),
+            // The product is zero, infinite or invalid, so it is no rounding to form it.
             (None, _) => self.mul(factor, rounding).add(addend, rounding),
         }
     }
@@ -308,7 +362,7 @@ impl Float for f64 {
     fn div(self, by: f64, rounding: Rounding) -> f64 {
         let quotient = self / by;
         if quotient.is_nan() {
-            return invalid([self, by]);
+            return invalid([by, self]);
         }
         match operands(self, by, rounding) {
             Some((a, b)) => round_f64(a.divide(b), rounding),
@@ -330,19 +384,15 @@ impl Float for f64 {
     fn nan_of(self, other: f64) -> f64 {
         invalid([self, other])
     }
-    #[inline]
-    fn is_subnormal(self) -> bool {
-        f64::is_subnormal(self)
-    }
 }
 
-/// The f64 NaN for an operation over `operands`: the first NaN among them made quiet, or the
-/// default one.
+/// The f64 NaN for an operation over `operands`, least preferred first: the last NaN among them
+/// made quiet, or the canonical one.
 #[cold]
 fn invalid<const N: usize>(operands: [f64; N]) -> f64 {
-    match operands.iter().find(|x| x.is_nan()) {
+    match operands.iter().rfind(|x| x.is_nan()) {
         Some(nan) => f64::from_bits(nan.to_bits() | 1 << 51),
-        None => <f64 as Float>::NAN,
+        None => f64::CANONICAL_NAN,
     }
 }
 
@@ -372,11 +422,11 @@ fn cancelled(rounding: Rounding) -> f64 {
 macro_rules! narrow_float {
     ($type:ident, $format:expr) => {
         impl Float for $type {
-            const BITS: u32 = 16;
+            const FORMAT: Format = $format;
             const ZERO: $type = $type::ZERO;
             const ONE: $type = $type::ONE;
             const MAX_FINITE: $type = $type::MAX;
-            const NAN: $type = $type::from_bits(0x7fff);
+            const CANONICAL_NAN: $type = $type::from_bits(0x7fff);
 
             #[inline]
             fn to_bits64(self) -> u64 {
@@ -393,7 +443,7 @@ macro_rules! narrow_float {
             #[inline]
             fn round_from(x: f64, rounding: Rounding) -> $type {
                 if x.is_nan() {
-                    return <$type as Float>::NAN;
+                    return <$type>::CANONICAL_NAN;
                 }
                 match rounding {
                     Rounding::Nearest => $type::from_f32(odd::to_f32(x)),
@@ -424,12 +474,7 @@ macro_rules! narrow_float {
             }
             #[inline]
             fn nan_of(self, _other: $type) -> $type {
-                <$type as Float>::NAN
-            }
-            #[inline]
-            fn is_subnormal(self) -> bool {
-                let magnitude = self.to_bits() & 0x7fff;
-                magnitude != 0 && (magnitude as u64) < 1 << ($format.precision - 1)
+                <$type>::CANONICAL_NAN
             }
         }
     };

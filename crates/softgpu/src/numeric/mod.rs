@@ -31,12 +31,14 @@ mod odd;
 pub use approximate::{
     approximate_cos, approximate_divide, approximate_exp2, approximate_exp2_of, approximate_log2,
     approximate_recip, approximate_recip_f64, approximate_rsqrt, approximate_rsqrt_f64, approximate_sin,
-    approximate_sqrt, approximate_tanh, approximate_tanh_of,
+    approximate_sqrt, approximate_tanh, approximate_tanh_of, full_range_divide,
 };
 pub use compare::{Comparison, Property, compare, compare_integers, copysign, test_property};
 pub use convert::{
-    Integer, convert_float, convert_integer, float_to_integer, integer_to_float, round_integral,
+    Integer, convert_float, convert_float_ftz, convert_integer, float_to_integer, integer_to_float,
+    round_integral,
 };
+pub use exact::Format;
 pub use float::{Float, MinMax};
 pub use half::{bf16, f16};
 pub use narrow::{

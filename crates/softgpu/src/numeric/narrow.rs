@@ -4,11 +4,13 @@ use super::exact::{Exact, Format};
 use super::{Float, Rounding};
 use half::f16;
 
-/// f32 to tf32, which lives in a 32-bit register with its low 13 bits clear.
+/// f32 to tf32, which lives in a 32-bit register with its low 13 bits clear. That holds for NaNs
+/// too: `.rna` cuts them off as they are, the other roundings give the canonical one cut off.
 #[inline]
 pub fn tf32_from(x: f32, rounding: Rounding, satfinite: bool) -> u32 {
+    const KEPT: u32 = 0xffff_e000;
     if x.is_nan() {
-        return 0x7fff_ffff;
+        return if rounding == Rounding::NearestAway { x.to_bits() & KEPT } else { 0x7fff_ffff & KEPT };
     }
     let sign = x.to_bits() & 0x8000_0000;
     let magnitude = if x.is_infinite() {

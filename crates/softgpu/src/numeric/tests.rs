@@ -1,1 +1,0 @@
-//! The numeric room against native arithmetic, brute force and exact references.

@@ -1,0 +1,3 @@
+//! The numeric room against native arithmetic, brute force, exact references and a card.
+
+mod card;
