@@ -1,0 +1,233 @@
+//! A block: its warps, its shared memory, and whose turn it is.
+
+use std::sync::Arc;
+
+use model::{Dim3, Nanos};
+
+use super::address::Bytes;
+use super::barrier::Barriers;
+use super::launch::{Clock, Launch, Outcome};
+use super::machine::{Flow, Machine};
+use super::warp::{Frame, Warp};
+use crate::error::{Fault, FaultReport};
+use crate::isa::{LANES, PoolRow};
+use crate::memory::AddressSpace;
+
+/// Instructions a warp may run before the next one of its block gets a turn.
+const TURN: u32 = 4096;
+
+/// What the warps of a block share.
+pub(crate) struct BlockState {
+    pub(crate) barriers: Barriers,
+    pub(crate) shared: Bytes,
+    /// The kernel's parameters; generic addresses reach them at an offset in the shared window.
+    pub(crate) parameters: Bytes,
+    pub(crate) index: Dim3,
+    pub(crate) sm: u32,
+    /// Local memory a thread may use.
+    pub(crate) stack_limit: u32,
+    pub(crate) shared_window: u64,
+    pub(crate) local_window: u64,
+}
+
+/// A block of a launch as a coroutine; used again for the next block without allocating.
+pub struct Block {
+    launch: Arc<Launch>,
+    space: Arc<AddressSpace>,
+    warps: Vec<Warp>,
+    state: BlockState,
+    /// Warps that have not exited, and whose turn is next.
+    living: usize,
+    next: usize,
+}
+
+/// How a turn of one warp ended.
+enum Turn {
+    Ran,
+    Polled,
+    Waits,
+    Fault(Box<FaultReport>),
+}
+
+impl Block {
+    /// Allocates registers and shared memory for blocks of this launch.
+    pub fn new(launch: &Arc<Launch>, space: &Arc<AddressSpace>) -> Block {
+        let (function, info) = (launch.kernel.function(), launch.kernel.info());
+        let threads = launch.block.volume().unwrap_or(0).min(1024) as usize;
+        let shape = launch.block;
+        let warp = |index: usize| {
+            let count = (threads - index * LANES).min(LANES);
+            let lanes = if count == LANES { u32::MAX } else { (1 << count) - 1 };
+            let thread = |pick: fn(Dim3) -> u32| {
+                PoolRow(std::array::from_fn(|lane| pick(shape.cell((index * LANES + lane) as u64))))
+            };
+            let threads = [thread(|cell| cell.x), thread(|cell| cell.y), thread(|cell| cell.z)];
+            Warp::new(index as u32, lanes, threads, function.rows as usize, function.predicates as usize)
+        };
+        let warps: Vec<Warp> = (0..threads.div_ceil(LANES)).map(warp).collect();
+        let shared_bytes = info.static_shared.next_multiple_of(16).saturating_add(launch.dynamic_shared);
+        let extra = if info.unbounded_stack { launch.stack_limit } else { 0 };
+        let stack_limit = info.stack_bytes.saturating_add(extra).min(super::control::MOST_LOCAL);
+        let state = BlockState {
+            barriers: Barriers::default(),
+            shared: Bytes::zeroed(shared_bytes as usize),
+            parameters: Bytes::copied(&launch.parameters, info.parameter_bytes as usize),
+            index: Dim3::new(0, 0, 0),
+            sm: 0,
+            stack_limit,
+            shared_window: space.shared_window(),
+            local_window: space.local_window(),
+        };
+        Block { launch: Arc::clone(launch), space: Arc::clone(space), warps, state, living: 0, next: 0 }
+    }
+
+    /// Begins block number `linear` of the grid on SM `sm`.
+    pub fn start(&mut self, linear: u64, sm: u32) {
+        let function = self.launch.kernel.function();
+        let frame = Frame {
+            parent: 0,
+            return_pc: 0,
+            function: self.launch.kernel.function_index(),
+            depth: 0,
+            base: 0,
+            predicate_base: 0,
+            local_base: 0,
+            local_top: function.local_bytes.next_multiple_of(16),
+        };
+        for warp in &mut self.warps {
+            warp.start(function.entry, frame);
+            warp.reserve_local(frame.local_top);
+        }
+        self.state.barriers.start(self.warps.iter().map(|warp| warp.active));
+        self.state.index = match self.launch.grid {
+            Dim3 { y: 1, z: 1, .. } => Dim3::new(linear as u32, 0, 0),
+            grid => grid.cell(linear),
+        };
+        self.state.sm = sm;
+        (self.living, self.next) = (self.warps.len(), 0);
+    }
+
+    /// Advances the block by about `budget` warp instructions.
+    pub fn run(&mut self, clock: &mut dyn Clock, budget: u32) -> Outcome {
+        let mut fuel = budget.max(1);
+        loop {
+            let (mut ran, mut polled, mut wakes) = (false, false, None::<Nanos>);
+            let now = if self.warps.iter().any(|warp| warp.wakes().is_some()) { clock.now() } else { Nanos::ZERO };
+            for _ in 0..self.warps.len() {
+                let index = self.next;
+                self.next = if index + 1 == self.warps.len() { 0 } else { index + 1 };
+                if self.warps[index].is_done() {
+                    continue;
+                }
+                match self.turn(index, clock, now, &mut fuel) {
+                    Turn::Ran => ran = true,
+                    Turn::Polled => polled = true,
+                    Turn::Waits => {}
+                    Turn::Fault(report) => return Outcome::Faulted(report),
+                }
+                let warp = &self.warps[index];
+                self.living -= usize::from(warp.is_done());
+                if let Some(time) = warp.wakes() {
+                    wakes = Some(wakes.map_or(time, |earliest| earliest.min(time)));
+                }
+                if fuel == 0 {
+                    return if self.living == 0 { Outcome::Done } else { Outcome::Runnable };
+                }
+            }
+            match (self.living, wakes) {
+                (0, _) => return Outcome::Done,
+                _ if self.someone_ready() && ran => {}
+                _ if self.someone_ready() || polled => return Outcome::Runnable,
+                (_, Some(until)) => return Outcome::Sleeping { until },
+                _ => return Outcome::Blocked,
+            }
+        }
+    }
+
+    /// Whether another round over the warps would move something, leaving aside those that sleep.
+    fn someone_ready(&self) -> bool {
+        self.warps.iter().any(|warp| {
+            let ready = |waiting| super::warp::arrived(waiting, warp.epoch, &self.state.barriers, Nanos::ZERO);
+            let current = warp.active != 0 && ready(warp.waiting);
+            current || warp.others.iter().any(|split| ready(split.waiting))
+        })
+    }
+
+    fn turn(&mut self, index: usize, clock: &mut dyn Clock, now: Nanos, fuel: &mut u32) -> Turn {
+        let module = self.launch.kernel.module();
+        let allowance = TURN.min(*fuel);
+        let mut machine = Machine {
+            warp: &mut self.warps[index],
+            state: &mut self.state,
+            launch: &self.launch,
+            image: module.image(),
+            pool: module.pool(),
+            space: &self.space,
+            clock,
+            fuel: allowance,
+            trial: None,
+            fault: None,
+        };
+        let mut turn = machine.run_warp(now);
+        *fuel -= allowance - machine.fuel;
+        if machine.fault.is_some() {
+            let report = machine.report();
+            turn = Turn::Fault(Box::new(report));
+        }
+        turn
+    }
+}
+
+impl Machine<'_> {
+    /// Runs the warp until it waits, ends, has polled for a while or its fuel is spent.
+    fn run_warp(&mut self, now: Nanos) -> Turn {
+        let (mut turn, mut ran) = (false, false);
+        loop {
+            if !self.pick(now, turn) {
+                return if ran { Turn::Ran } else { Turn::Waits };
+            }
+            ran = true;
+            let converged = self.warp.others.is_empty();
+            let flow = if converged { self.go::<false>() } else { self.go::<true>() };
+            turn = false;
+            match flow {
+                Flow::Next | Flow::Reschedule if self.warp.is_done() => return Turn::Ran,
+                Flow::Next | Flow::Reschedule => {}
+                Flow::Spent => return Turn::Ran,
+                Flow::Fault => return Turn::Ran,
+                Flow::ClockLoop => self.await_clock(),
+                Flow::Yield => {
+                    let polled = self.warp.forget_rounds();
+                    if self.warp.others.is_empty() && polled {
+                        return Turn::Polled;
+                    }
+                    turn = true;
+                }
+            }
+        }
+    }
+
+    /// What went wrong, for the log.
+    fn report(&mut self) -> FaultReport {
+        let (fault, lane) = self.fault.take().unwrap_or((Fault::Trap, 0));
+        let thread = |axis: usize| self.warp.thread[axis].0[lane];
+        FaultReport {
+            fault,
+            kernel: self.launch.kernel.name().to_owned(),
+            line: self.image.code.get((self.warp.pc as usize).wrapping_sub(1)).map_or(0, |i| i.line),
+            block: self.state.index,
+            thread: Dim3::new(thread(0), thread(1), thread(2)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Block {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Block").field("launch", &self.launch).field("index", &self.state.index).finish_non_exhaustive()
+    }
+}
+
+const _: () = {
+    const fn sendable<T: Send>() {}
+    sendable::<Block>();
+};
