@@ -8,13 +8,13 @@
 //! A context's *context time* runs only while it is on. `offset` is what separates it from the machine's
 //! clock; a turn that begins adds the time spent off.
 
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::fence;
 
 use model::{Domain, Nanos};
 use rustix::thread::futex;
 
-use super::layout::MAX_CONTEXTS;
+use super::layout::{MAX_CONTEXTS, ProcessSlot};
 use super::lock::Guard;
 use super::{Card, ContextHandle, now};
 
@@ -177,7 +177,7 @@ impl Card {
 
     pub(super) fn ring(&self, process: usize) {
         if let Some(slot) = self.segment().processes.get(process) {
-            ring(&slot.doorbell, u32::MAX);
+            ring(slot, u32::MAX);
         }
     }
 
@@ -189,22 +189,32 @@ impl Card {
 
     /// Wakes up to `threads` idle threads of this process.
     pub fn ring_own(&self, threads: u32) {
-        ring(&self.own_process().doorbell, threads);
+        ring(self.own_process(), threads);
     }
 
     /// Sleeps until the doorbell no longer reads `seen`, or `until` (monotonic) has come.
     pub fn sleep(&self, seen: u32, until: Option<Nanos>) {
         let timeout = until.map(|until| {
-            let span = until.since(now());
-            rustix::time::Timespec { tv_sec: (span.0 / 1_000_000_000) as i64, tv_nsec: (span.0 % 1_000_000_000) as i64 }
+            let span = until.since(now()).0;
+            let (seconds, nanos) = (span / 1_000_000_000, span % 1_000_000_000);
+            rustix::time::Timespec { tv_sec: seconds as i64, tv_nsec: nanos as i64 }
         });
+        let slot = self.own_process();
+        slot.sleepers.fetch_add(1, Relaxed);
+        // SYNC(sleepers): either the ringer sees this sleeper, or the kernel sees the rung bell below.
+        fence(SeqCst);
         // Every way of coming back (rung, time-out, signal) means the same: look again.
-        let _ = futex::wait(&self.own_process().doorbell, futex::Flags::empty(), seen, timeout.as_ref());
+        let _ = futex::wait(&slot.doorbell, futex::Flags::empty(), seen, timeout.as_ref());
+        slot.sleepers.fetch_sub(1, Relaxed);
     }
 }
 
-fn ring(doorbell: &AtomicU32, threads: u32) {
+fn ring(process: &ProcessSlot, threads: u32) {
     // SYNC(doorbell): publishes whatever the caller wrote before ringing.
-    doorbell.fetch_add(1, Release);
-    let _ = futex::wake(doorbell, futex::Flags::empty(), threads);
+    process.doorbell.fetch_add(1, Release);
+    // SYNC(sleepers): see `sleep`.
+    fence(SeqCst);
+    if process.sleepers.load(Relaxed) > 0 {
+        let _ = futex::wake(&process.doorbell, futex::Flags::empty(), threads.min(i32::MAX as u32));
+    }
 }

@@ -19,9 +19,9 @@ pub fn runtime_folder() -> Result<PathBuf, Error> {
 
 fn wanted_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("EBB_RUNTIME_DIR").or_else(|| set("XDG_RUNTIME_DIR").map(|base| base.join("ebb"))).unwrap_or_else(|| {
-        PathBuf::from(format!("/tmp/ebb-{}", rustix::process::geteuid().as_raw()))
-    })
+    set("EBB_RUNTIME_DIR")
+        .or_else(|| set("XDG_RUNTIME_DIR").map(|base| base.join("ebb")))
+        .unwrap_or_else(|| PathBuf::from(format!("/tmp/ebb-{}", rustix::process::geteuid().as_raw())))
 }
 
 fn prepare(folder: &Path) -> Result<(), Error> {

@@ -75,6 +75,9 @@ pub struct ProcessSlot {
     pub pid: AtomicU32,
     /// The futex word on which the process's idle threads wait.
     pub doorbell: AtomicU32,
+    /// How many of them wait, so that ringing for nobody costs no system call.
+    pub sleepers: AtomicU32,
+    pub _pad: AtomicU32,
     /// Start time of the process in clock ticks: tells a reused pid from the process that took the slot.
     pub started: AtomicU64,
     pub used_bytes: AtomicU64,

@@ -177,6 +177,12 @@ impl Card {
         }
     }
 
+    /// Takes all blocks of a context off the SMs.
+    pub fn evict(&self, context: &ContextHandle) {
+        let guard = self.lock();
+        self.release_everything(&guard, context.index);
+    }
+
     pub(super) fn release_everything(&self, guard: &Guard<'_>, index: usize) {
         let segment = self.segment();
         for (own, total) in segment.contexts[index].resident.iter().zip(&segment.totals) {

@@ -98,6 +98,7 @@ impl Mapping {
         let pid = std::process::id();
         let slot = &slots[index];
         slot.used_bytes.store(0, Relaxed);
+        slot.sleepers.store(0, Relaxed);
         slot.started.store(liveness::start_time(pid).unwrap_or(0), Relaxed);
         slot.pid.store(pid, Release);
         Some(index)

@@ -25,6 +25,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use model::{Domain, Nanos};
 
+use crate::memory::Quota;
+
 pub use arbiter::Turn;
 pub use error::Error;
 pub use folder::runtime_folder;
@@ -277,25 +279,6 @@ impl Card {
         self.segment().processes.iter().map(|process| process.used_bytes.load(Relaxed)).sum()
     }
 
-    /// Takes `bytes` of the device's memory for this process, if there are that many.
-    pub fn charge(&self, bytes: u64) -> bool {
-        let guard = self.lock();
-        let limit = self.segment().settings.memory_bytes.load(Relaxed);
-        let fits = || self.memory_used().checked_add(bytes).is_some_and(|sum| sum <= limit);
-        if !fits() {
-            self.reap(&guard);
-        }
-        let fits = fits();
-        if fits {
-            self.own_process().used_bytes.fetch_add(bytes, Relaxed);
-        }
-        fits
-    }
-
-    pub fn refund(&self, bytes: u64) {
-        self.own_process().used_bytes.fetch_sub(bytes, Relaxed);
-    }
-
     /// Forgets processes that died and everything they held.
     pub fn reap_dead(&self) {
         let guard = self.lock();
@@ -355,6 +338,27 @@ impl Card {
                 guard
             }
         }
+    }
+}
+
+impl Quota for Card {
+    /// Takes `bytes` of the device's memory for this process, if there are that many.
+    fn charge(&self, bytes: u64) -> bool {
+        let guard = self.lock();
+        let limit = self.segment().settings.memory_bytes.load(Relaxed);
+        let fits = || self.memory_used().checked_add(bytes).is_some_and(|sum| sum <= limit);
+        if !fits() {
+            self.reap(&guard);
+        }
+        let fits = fits();
+        if fits {
+            self.own_process().used_bytes.fetch_add(bytes, Relaxed);
+        }
+        fits
+    }
+
+    fn refund(&self, bytes: u64) {
+        self.own_process().used_bytes.fetch_sub(bytes, Relaxed);
     }
 }
 

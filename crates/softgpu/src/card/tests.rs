@@ -114,8 +114,9 @@ fn a_more_urgent_context_goes_first() {
 fn occupancy_follows_the_scarcest_resource() {
     let (_folder, card) = card(small());
     let properties = card.properties();
-    let blocks =
-        |threads, registers, shared| Footprint::of(&properties, threads, registers, shared).blocks_per_sm(&properties);
+    let blocks = |threads, registers, shared| {
+        Footprint::of(&properties, threads, registers, shared).blocks_per_sm(&properties)
+    };
     assert_eq!(blocks(128, 32, 0), 16, "threads");
     assert_eq!(blocks(32, 16, 0), 32, "blocks");
     assert_eq!(blocks(256, 128, 0), 2, "registers");
@@ -173,7 +174,9 @@ fn wait_for(mut condition: impl FnMut() -> bool) {
 #[test]
 #[ignore = "the other process of the tests below"]
 fn as_child() {
-    let (Ok(folder), Ok(role)) = (std::env::var("EBB_TEST_FOLDER"), std::env::var("EBB_TEST_ROLE")) else { return };
+    let (Ok(folder), Ok(role)) = (std::env::var("EBB_TEST_FOLDER"), std::env::var("EBB_TEST_ROLE")) else {
+        return;
+    };
     let card = Card::attach_in(folder.as_ref(), "test", small()).unwrap();
     let context = card.create_context().unwrap();
     assert!(card.charge(4096));

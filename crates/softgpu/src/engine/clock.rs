@@ -1,0 +1,54 @@
+//! The clock a block sees during one turn on a thread: it starts at the block's nominal time and runs at the
+//! pace of the machine.
+
+use model::Nanos;
+
+use crate::card;
+use crate::simt::Clock;
+
+pub struct TurnClock {
+    /// Nominal context time at the beginning of the turn.
+    base: Nanos,
+    /// Machine time at the beginning of the turn, or at the latest reading before it.
+    began: Nanos,
+    /// The latest reading.
+    seen: Nanos,
+    /// Machine time minus nominal time that the host is behind; `%globaltimer` must agree with the clock.
+    read: bool,
+}
+
+impl TurnClock {
+    /// `machine` is a recent reading of the machine's clock.
+    pub fn new(machine: Nanos) -> TurnClock {
+        TurnClock { base: Nanos::ZERO, began: machine, seen: machine, read: false }
+    }
+
+    /// The next turn begins, nominally at `base`.
+    pub fn begin(&mut self, base: Nanos) {
+        self.base = base;
+        self.began = self.seen;
+        self.read = false;
+    }
+
+    /// Nominal time at the end of the turn. A turn that looked at the clock has just said what time it is.
+    pub fn end(&mut self) -> Nanos {
+        if self.read { self.base + self.seen.since(self.began) } else { self.now() }
+    }
+
+    /// The latest reading of the machine's clock.
+    pub fn machine(&self) -> Nanos {
+        self.seen
+    }
+}
+
+impl Clock for TurnClock {
+    fn now(&mut self) -> Nanos {
+        self.seen = card::now();
+        self.read = true;
+        self.base + self.seen.since(self.began)
+    }
+
+    fn wall(&mut self) -> Nanos {
+        card::wall()
+    }
+}

@@ -1,0 +1,171 @@
+//! What one context has under way: grids in order, blocks that can run, blocks that sleep.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use model::{Domain, Nanos};
+
+use super::MAX_LAG;
+use super::context::Core;
+use super::grid::{Grid, Resident};
+use super::timers::Timers;
+use crate::card::{Card, Turn};
+use crate::memory::AddressSpace;
+use crate::simt::Block;
+
+/// A block that has its place on an SM but has not begun.
+pub struct Fresh {
+    pub grid: Arc<Grid>,
+    pub number: u64,
+    pub sm: u32,
+    /// Nominal context time of its beginning.
+    pub at: Nanos,
+}
+
+impl Fresh {
+    /// Begins the block, in the memory of one that has ended if there is any.
+    pub fn begin(self, space: &Arc<AddressSpace>) -> Box<Resident> {
+        let mut block = self.grid.take_spare().unwrap_or_else(|| Block::new(&self.grid.launch, space));
+        block.start(self.number, self.sm);
+        Box::new(Resident { block, grid: self.grid, sm: self.sm, at: self.at })
+    }
+}
+
+/// A block that a thread can go on with.
+pub enum Item {
+    Fresh(Fresh),
+    Resident(Box<Resident>),
+}
+
+pub struct Queue {
+    pub core: Arc<Core>,
+    /// Most urgent first; among equals, in order of readiness.
+    pub grids: Vec<Arc<Grid>>,
+    pub runnable: VecDeque<Item>,
+    pub sleeping: Timers<Box<Resident>>,
+    /// Blocks whose warps wait for each other for ever. They keep their SM, as on a card.
+    pub hung: Vec<Box<Resident>>,
+    /// Nominal time at which room was last left on each SM.
+    free_at: Vec<Nanos>,
+    /// No room was left at the last try, and none has been given back since.
+    full: bool,
+    said_runnable: bool,
+    places: Vec<u32>,
+}
+
+impl Queue {
+    pub fn new(core: Arc<Core>, sms: u32) -> Queue {
+        Queue {
+            core,
+            grids: Vec::new(),
+            runnable: VecDeque::new(),
+            sleeping: Timers::new(),
+            hung: Vec::new(),
+            free_at: vec![Nanos::ZERO; sms as usize],
+            full: false,
+            said_runnable: false,
+            places: Vec::new(),
+        }
+    }
+
+    pub fn add(&mut self, grid: Grid) {
+        let before = |other: &Arc<Grid>| (other.priority, other.number) < (grid.priority, grid.number);
+        let position = self.grids.partition_point(before);
+        self.grids.insert(position, Arc::new(grid));
+        self.full = false;
+    }
+
+    /// Tells the card whether there is anything to run, if that has changed.
+    pub fn sync_runnable(&mut self, card: &Card) {
+        let runnable = !self.grids.is_empty();
+        if runnable != self.said_runnable {
+            self.said_runnable = runnable;
+            card.set_runnable(&self.core.handle, runnable);
+        }
+    }
+
+    /// Where the context stands on the card: `Ok(context time)` when it can run at `machine` time, else when to
+    /// look again, if anything is known of that.
+    pub fn standing(&self, card: &Card, machine: Nanos) -> Result<Standing, Option<Nanos>> {
+        if self.grids.is_empty() {
+            return Err(None);
+        }
+        match card.turn(&self.core.handle) {
+            Turn::On { begins, offset } if begins <= machine => {
+                Ok(Standing { now: machine - offset, begins: begins - offset, offset })
+            }
+            Turn::On { begins, .. } => Err(Some(begins)),
+            Turn::Off { .. } => Err(card.next_arbitration()),
+        }
+    }
+
+    /// Gives blocks to the SMs that have room, in linear order, the most urgent grid first.
+    pub fn dispatch(&mut self, card: &Card, standing: &Standing) {
+        if self.full && card.domain() == Domain::Isolated {
+            return;
+        }
+        let mut waiting = None;
+        for grid in &self.grids {
+            let wanted = grid.undispatched();
+            if wanted == 0 {
+                continue;
+            }
+            self.places.clear();
+            card.place(&self.core.handle, grid.priority, &grid.footprint, wanted, &mut self.places);
+            let start = standing.nominal(grid.ready_at);
+            let mut unused = Vec::new();
+            for &sm in &self.places {
+                let at = start.max(self.free_at[sm as usize]).min(standing.now);
+                match grid.claim() {
+                    Some(number) => {
+                        self.runnable.push_back(Item::Fresh(Fresh { grid: Arc::clone(grid), number, sm, at }));
+                    }
+                    // Another thread's block took the number for its successor meanwhile.
+                    None => unused.push(sm),
+                }
+            }
+            if !unused.is_empty() {
+                card.release(&self.core.handle, &grid.footprint, &unused);
+            }
+            if grid.undispatched() > 0 {
+                self.full = true;
+                waiting = Some(grid.priority);
+                break;
+            }
+        }
+        card.set_pending(&self.core.handle, waiting);
+    }
+
+    /// Whether blocks that have their place wait for a thread.
+    pub fn has_backlog(&self) -> bool {
+        !self.runnable.is_empty()
+    }
+
+    /// A block has left its SM without a successor.
+    pub fn vacate(&mut self, card: &Card, grid: &Grid, sm: u32, at: Nanos) {
+        let free_at = &mut self.free_at[sm as usize];
+        *free_at = at.max(*free_at);
+        card.release(&self.core.handle, &grid.footprint, &[sm]);
+        self.full = false;
+    }
+
+    pub fn remove(&mut self, grid: &Arc<Grid>) {
+        self.grids.retain(|other| !Arc::ptr_eq(other, grid));
+    }
+}
+
+/// A context that is on, at one moment. All in context time but `offset`.
+#[derive(Clone, Copy)]
+pub struct Standing {
+    pub now: Nanos,
+    pub begins: Nanos,
+    /// Machine time minus context time.
+    pub offset: Nanos,
+}
+
+impl Standing {
+    /// Context time of something that happened at `machine` time, as far back as may be caught up.
+    fn nominal(&self, machine: Nanos) -> Nanos {
+        (machine - self.offset).max(self.begins).max(self.now - MAX_LAG).min(self.now)
+    }
+}
