@@ -72,7 +72,7 @@ pub trait Float: Copy + PartialEq + PartialOrd + std::fmt::Debug {
     }
     #[inline]
     fn is_nan(self) -> bool {
-        self != self
+        self.to_bits64() & !Self::SIGN > Self::FORMAT.infinity()
     }
     #[inline]
     fn is_negative(self) -> bool {
