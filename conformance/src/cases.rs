@@ -2,11 +2,14 @@
 
 use crate::suite::{Case, PeerProgram};
 
+mod init;
 mod kernels;
+mod proc_address;
+mod support;
 
 /// Every case of this folder.
 pub fn all() -> Vec<Case> {
-    [kernels::CASES].concat()
+    [init::CASES, proc_address::CASES, kernels::CASES].concat()
 }
 
 /// Every program that a case may start as its second process.

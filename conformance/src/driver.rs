@@ -52,7 +52,7 @@ impl Driver {
     /// The driver's own name of a result code.
     pub fn error_name(&self, code: u32) -> String {
         let mut text: *const c_char = ptr::null();
-        let answer = self.cuGetErrorName(code, &mut text);
+        let answer = self.cuGetErrorName(CUresult(code), &mut text);
         if answer.code.0 != 0 || text.is_null() {
             return format!("(no name for {code})");
         }

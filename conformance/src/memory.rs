@@ -1,7 +1,7 @@
 //! Device memory with a type.
 
 use crate::context::Context;
-use crate::driver::{CUdeviceptr, Driver};
+use crate::driver::{CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUdeviceptr, Driver};
 use anyhow::{Result, ensure};
 use std::marker::PhantomData;
 
@@ -112,5 +112,59 @@ impl<'d> Context<'d> {
         let buffer = Buffer::new(self, len)?;
         self.cuMemsetD8_v2(buffer.address(), 0, buffer.bytes().max(1)).ok()?;
         Ok(buffer)
+    }
+}
+
+/// Pinned host memory that the device sees too: where host and kernels talk while kernels run.
+pub struct Pinned<'d, T: Element> {
+    driver: &'d Driver,
+    host: *mut T,
+    device: CUdeviceptr,
+    len: usize,
+}
+
+impl<'d, T: Element> Pinned<'d, T> {
+    /// `len` elements, all zero.
+    #[track_caller]
+    pub fn new(context: &Context<'d>, len: usize) -> Result<Self> {
+        let driver = context.driver();
+        let mut host = std::ptr::null_mut();
+        let flags = CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE;
+        driver.cuMemHostAlloc(&mut host, len * size_of::<T>(), flags).ok()?;
+        let mut device = 0;
+        driver.cuMemHostGetDevicePointer_v2(&mut device, host, 0).ok()?;
+        let pinned = Pinned { driver, host: host.cast(), device, len };
+        (0..len).for_each(|i| pinned.set(i, T::ZERO));
+        Ok(pinned)
+    }
+
+    /// The device's address of the first element.
+    pub fn address(&self) -> CUdeviceptr {
+        self.device
+    }
+
+    pub fn host(&self) -> *mut T {
+        self.host
+    }
+
+    pub fn set(&self, index: usize, value: T) {
+        assert!(index < self.len);
+        let place = self.host.wrapping_add(index);
+        // SAFETY: the index lies in the allocation, which lives until `self` is dropped and is never a Rust reference.
+        unsafe { place.write_volatile(value) }
+    }
+
+    pub fn get(&self, index: usize) -> T {
+        assert!(index < self.len);
+        let place = self.host.wrapping_add(index);
+        // SAFETY: as in `set`; any bits are a value of an `Element`.
+        unsafe { place.read_volatile() }
+    }
+}
+
+impl<T: Element> Drop for Pinned<'_, T> {
+    fn drop(&mut self) {
+        // Fails only after a sticky error, which the case has judged.
+        let _ = self.driver.cuMemFreeHost(self.host.cast());
     }
 }

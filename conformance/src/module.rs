@@ -1,7 +1,9 @@
 //! Kernel sources, loaded modules, and launches with typed arguments.
 
 use crate::context::Context;
-use crate::driver::{CUdeviceptr, CUfunction, CUmodule, CUstream, Driver};
+use crate::driver::{
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, CUdeviceptr, CUfunction, CUmodule, CUstream, Driver,
+};
 use crate::memory::{Buffer, Element, bytes_of};
 use anyhow::{Context as _, Result, bail};
 use std::ffi::{CString, c_void};
@@ -222,7 +224,7 @@ impl<'d> Function<'d> {
     ) -> Result<()> {
         if shared > 48 * 1024 {
             let bytes = i32::try_from(shared).context("more shared memory than an int holds")?;
-            self.driver.cuFuncSetAttribute(self.handle, MAX_DYNAMIC_SHARED, bytes).ok()?;
+            self.driver.cuFuncSetAttribute(self.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes).ok()?;
         }
         self.launch(grid, block, shared, ptr::null_mut(), arguments)?;
         self.driver.cuCtxSynchronize().ok()
@@ -257,6 +259,3 @@ impl<'d> Function<'d> {
             .ok()
     }
 }
-
-/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
-const MAX_DYNAMIC_SHARED: u32 = 8;

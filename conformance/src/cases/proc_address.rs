@@ -1,0 +1,113 @@
+//! `cuGetProcAddress`: the table by which the runtime and everybody above it finds the driver.
+
+use crate::answer::Code;
+use crate::driver::*;
+use crate::suite::Case;
+use anyhow::{Result, bail, ensure};
+use std::ffi::{CString, c_void};
+use std::ptr;
+
+pub const CASES: &[Case] = &[
+    Case::bare("proc_address/answers_the_exported_symbols", table),
+    Case::bare("proc_address/refusals", refusals),
+    Case::bare("proc_address/found_functions_work", works),
+];
+
+/// Every version at which some function appeared.
+const VERSIONS: &[i32] = &[
+    2000, 2010, 2020, 2030, 3000, 3010, 3020, 4000, 4010, 4020, 5000, 5050, 6000, 6050, 7000, 7050, 8000, 9000, 9010,
+    9020, 10000, 10010, 10020, 11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080, 12000, 12010, 12020,
+    12030, 12040, 12050, 12060, 12080, 12090, 13000,
+];
+
+fn table(driver: &Driver) -> Result<()> {
+    driver.cuInit(0).ok()?;
+    let mut newest = 0;
+    driver.cuDriverGetVersion(&mut newest).ok()?;
+    let (mut asked, mut absent) = (0, Vec::new());
+    let mut wrong = Vec::new();
+    for name in base_names() {
+        for &version in VERSIONS.iter().filter(|&&version| version <= newest) {
+            for flag in [0u64, 1, 2] {
+                let Lookup::Found(function) = symbol(name, version, flag) else { continue };
+                asked += 1;
+                let exported = driver.symbol(&CString::new(function.name())?);
+                let (answer, got) = ask(driver, name, version, flag)?;
+                if exported.is_null() && got.is_null() {
+                    absent.push(function.name());
+                } else if got != exported || answer != Code::SUCCESS {
+                    let other = if got.is_null() { answer.to_string() } else { who_is(driver, got) };
+                    wrong.push(format!("{name} {version} {flag}: {other}, wanted {}", function.name()));
+                }
+            }
+        }
+    }
+    absent.sort_unstable();
+    absent.dedup();
+    println!("note: {asked} questions asked; {} symbols of the header are not in this driver", absent.len());
+    if !absent.is_empty() {
+        println!("absent: {}", absent.join(" "));
+    }
+    if !wrong.is_empty() {
+        bail!("{} of {asked} answers are wrong: {}", wrong.len(), wrong[..wrong.len().min(12)].join("; "));
+    }
+    Ok(())
+}
+
+/// The names one asks for: those symbols that the table itself knows as a base name at the newest version.
+fn base_names() -> impl Iterator<Item = &'static str> {
+    Function::all().map(Function::name).filter(|name| !matches!(symbol(name, -1, 0), Lookup::NotFound))
+}
+
+fn who_is(driver: &Driver, address: *mut c_void) -> String {
+    let names = Function::all().map(Function::name);
+    let found = names.filter(|name| CString::new(*name).is_ok_and(|name| driver.symbol(&name) == address));
+    let found: Vec<_> = found.collect();
+    if found.is_empty() { "an unknown function".into() } else { found.join("=") }
+}
+
+fn ask(driver: &Driver, name: &str, version: i32, flag: u64) -> Result<(Code, *mut c_void)> {
+    let name = CString::new(name)?;
+    let mut found = ptr::null_mut();
+    let mut status = CUdriverProcAddressQueryResult_enum(77);
+    let answer = driver.cuGetProcAddress_v2(name.as_ptr(), &mut found, version, flag, &mut status);
+    Ok((answer.code, found))
+}
+
+fn refusals(driver: &Driver) -> Result<()> {
+    driver.cuInit(0).ok()?;
+    let mut status = CUdriverProcAddressQueryResult_enum(77);
+    let mut found: *mut c_void = ptr::null_mut();
+    driver.cuGetProcAddress_v2(c"cuNoSuchThing".as_ptr(), &mut found, 13000, 0, &mut status).is(Code::NOT_FOUND)?;
+    ensure!(status.0 == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND.0, "status {status:?}");
+    ensure!(found.is_null(), "an address for a name that does not exist");
+    driver.cuGetProcAddress_v2(c"cuMemAlloc_v2".as_ptr(), &mut found, 13000, 0, &mut status).is(Code::NOT_FOUND)?;
+    driver.cuGetProcAddress_v2(c"cuMemAllocAsync".as_ptr(), &mut found, 11010, 0, &mut status).is(Code::NOT_FOUND)?;
+    ensure!(status.0 == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT.0, "status {status:?}");
+    let null = ptr::null_mut();
+    driver.cuGetProcAddress_v2(ptr::null(), &mut found, 13000, 0, &mut status).is(Code::INVALID_VALUE)?;
+    driver.cuGetProcAddress_v2(c"cuInit".as_ptr(), null, 13000, 0, &mut status).is(Code::INVALID_VALUE)?;
+    // The status is optional.
+    driver.cuGetProcAddress_v2(c"cuInit".as_ptr(), &mut found, 13000, 0, ptr::null_mut()).ok()?;
+    ensure!(found == driver.symbol(c"cuInit"));
+    // Version 1 of the function itself has no status at all.
+    found = ptr::null_mut();
+    driver.cuGetProcAddress(c"cuMemAlloc".as_ptr(), &mut found, 13000, 0).ok()?;
+    ensure!(found == driver.symbol(c"cuMemAlloc_v2"));
+    Ok(())
+}
+
+fn works(driver: &Driver) -> Result<()> {
+    // The lookup is allowed before initialisation: cudart does it in that order.
+    let (code, address) = ask(driver, "cuDriverGetVersion", 13000, 0)?;
+    ensure!(code == Code::SUCCESS && !address.is_null(), "cuDriverGetVersion before cuInit: {code}");
+    // SAFETY: the driver says that this is cuDriverGetVersion, whose signature this is.
+    let function: unsafe extern "C" fn(*mut i32) -> u32 = unsafe { std::mem::transmute(address) };
+    let (mut version, mut direct) = (0, 0);
+    // SAFETY: the pointer is to a local integer.
+    let result = unsafe { function(&mut version) };
+    ensure!(result == 0, "cuDriverGetVersion answered {result}");
+    driver.cuDriverGetVersion(&mut direct).ok()?;
+    ensure!(version == direct);
+    Ok(())
+}
