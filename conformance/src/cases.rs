@@ -2,14 +2,17 @@
 
 use crate::suite::{Case, PeerProgram};
 
+mod events;
 mod init;
 mod kernels;
+mod memory;
 mod proc_address;
+mod streams;
 mod support;
 
 /// Every case of this folder.
 pub fn all() -> Vec<Case> {
-    [init::CASES, proc_address::CASES, kernels::CASES].concat()
+    [init::CASES, proc_address::CASES, memory::CASES, kernels::CASES, streams::CASES, events::CASES].concat()
 }
 
 /// Every program that a case may start as its second process.

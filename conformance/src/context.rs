@@ -12,6 +12,11 @@ pub struct Context<'d> {
     handle: CUcontext,
 }
 
+// SAFETY: CUDA handles and device addresses are names that the driver lets every thread use.
+unsafe impl Send for Context<'_> {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Context<'_> {}
+
 impl<'d> Context<'d> {
     /// Initialises the driver and makes a context with default flags.
     pub fn new(driver: &'d Driver) -> Result<Context<'d>> {
@@ -33,6 +38,12 @@ impl<'d> Context<'d> {
 
     pub fn handle(&self) -> CUcontext {
         self.handle
+    }
+
+    /// Makes it current on the calling thread too.
+    #[track_caller]
+    pub fn enter(&self) -> Result<()> {
+        self.driver.cuCtxSetCurrent(self.handle).ok()
     }
 
     /// Waits for everything submitted in this context.

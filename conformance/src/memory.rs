@@ -123,6 +123,11 @@ pub struct Pinned<'d, T: Element> {
     len: usize,
 }
 
+// SAFETY: all access is volatile and through raw pointers; that both sides may race is what such memory is for.
+unsafe impl<T: Element> Send for Pinned<'_, T> {}
+// SAFETY: as for `Send`.
+unsafe impl<T: Element> Sync for Pinned<'_, T> {}
+
 impl<'d, T: Element> Pinned<'d, T> {
     /// `len` elements, all zero.
     #[track_caller]

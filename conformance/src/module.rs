@@ -201,6 +201,11 @@ pub struct Function<'d> {
     handle: CUfunction,
 }
 
+// SAFETY: CUDA handles and device addresses are names that the driver lets every thread use.
+unsafe impl Send for Function<'_> {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Function<'_> {}
+
 impl<'d> Function<'d> {
     pub fn handle(&self) -> CUfunction {
         self.handle
@@ -224,7 +229,9 @@ impl<'d> Function<'d> {
     ) -> Result<()> {
         if shared > 48 * 1024 {
             let bytes = i32::try_from(shared).context("more shared memory than an int holds")?;
-            self.driver.cuFuncSetAttribute(self.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes).ok()?;
+            self.driver
+                .cuFuncSetAttribute(self.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
+                .ok()?;
         }
         self.launch(grid, block, shared, ptr::null_mut(), arguments)?;
         self.driver.cuCtxSynchronize().ok()

@@ -15,6 +15,11 @@ pub struct Stream<'d> {
     handle: CUstream,
 }
 
+// SAFETY: CUDA handles and device addresses are names that the driver lets every thread use.
+unsafe impl Send for Stream<'_> {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Stream<'_> {}
+
 impl<'d> Stream<'d> {
     #[track_caller]
     pub fn new(context: &Context<'d>, flags: u32) -> Result<Self> {
@@ -51,6 +56,11 @@ pub struct Event<'d> {
     driver: &'d Driver,
     handle: CUevent,
 }
+
+// SAFETY: CUDA handles and device addresses are names that the driver lets every thread use.
+unsafe impl Send for Event<'_> {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Event<'_> {}
 
 impl<'d> Event<'d> {
     #[track_caller]

@@ -15,9 +15,9 @@ pub const CASES: &[Case] = &[
 
 /// Every version at which some function appeared.
 const VERSIONS: &[i32] = &[
-    2000, 2010, 2020, 2030, 3000, 3010, 3020, 4000, 4010, 4020, 5000, 5050, 6000, 6050, 7000, 7050, 8000, 9000, 9010,
-    9020, 10000, 10010, 10020, 11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080, 12000, 12010, 12020,
-    12030, 12040, 12050, 12060, 12080, 12090, 13000,
+    2000, 2010, 2020, 2030, 3000, 3010, 3020, 4000, 4010, 4020, 5000, 5050, 6000, 6050, 7000, 7050, 8000,
+    9000, 9010, 9020, 10000, 10010, 10020, 11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080,
+    12000, 12010, 12020, 12030, 12040, 12050, 12060, 12080, 12090, 13000,
 ];
 
 fn table(driver: &Driver) -> Result<()> {
@@ -78,11 +78,17 @@ fn refusals(driver: &Driver) -> Result<()> {
     driver.cuInit(0).ok()?;
     let mut status = CUdriverProcAddressQueryResult_enum(77);
     let mut found: *mut c_void = ptr::null_mut();
-    driver.cuGetProcAddress_v2(c"cuNoSuchThing".as_ptr(), &mut found, 13000, 0, &mut status).is(Code::NOT_FOUND)?;
+    driver
+        .cuGetProcAddress_v2(c"cuNoSuchThing".as_ptr(), &mut found, 13000, 0, &mut status)
+        .is(Code::NOT_FOUND)?;
     ensure!(status.0 == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND.0, "status {status:?}");
     ensure!(found.is_null(), "an address for a name that does not exist");
-    driver.cuGetProcAddress_v2(c"cuMemAlloc_v2".as_ptr(), &mut found, 13000, 0, &mut status).is(Code::NOT_FOUND)?;
-    driver.cuGetProcAddress_v2(c"cuMemAllocAsync".as_ptr(), &mut found, 11010, 0, &mut status).is(Code::NOT_FOUND)?;
+    driver
+        .cuGetProcAddress_v2(c"cuMemAlloc_v2".as_ptr(), &mut found, 13000, 0, &mut status)
+        .is(Code::NOT_FOUND)?;
+    driver
+        .cuGetProcAddress_v2(c"cuMemAllocAsync".as_ptr(), &mut found, 11010, 0, &mut status)
+        .is(Code::NOT_FOUND)?;
     ensure!(status.0 == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT.0, "status {status:?}");
     let null = ptr::null_mut();
     driver.cuGetProcAddress_v2(ptr::null(), &mut found, 13000, 0, &mut status).is(Code::INVALID_VALUE)?;
