@@ -17,14 +17,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod edit;
 mod lines;
 mod parser;
 mod print;
-mod syntax;
+pub mod syntax;
 mod token;
+mod verify;
 mod walk;
 
+pub use edit::{EditError, Edits};
 pub use lines::Lines;
 pub use parser::{Error, MAX_DEPTH, MAX_ERRORS, Parse, parse};
 pub use syntax::*;
 pub use token::{Token, TokenKind, tokens};
+pub use verify::Misfit;

@@ -2,7 +2,7 @@
 //!
 //! The nodes own no text, so printing is a walk: each leaf of the tree is copied from the source, and before
 //! it the gap since the leaf before. The result equals the source exactly if the leaves are in order and none
-//! overlaps another, which is what edits rely on.
+//! overlaps another, which is what edits rely on and [`Module::verify`] checks.
 
 use crate::Module;
 use std::fmt;
@@ -13,7 +13,7 @@ impl Module {
         let mut text = String::with_capacity(self.source.len());
         let mut printed = 0;
         for leaf in self.leaves() {
-            let range = leaf.range();
+            let range = leaf.span.range();
             text.push_str(self.source.get(printed..range.start).unwrap_or(""));
             text.push_str(&self.source[range.clone()]);
             printed = range.end;

@@ -45,9 +45,26 @@ impl Operand {
     }
 }
 
+/// What a leaf may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Opcodes, modifiers, literals, dotted words.
+    Syntax,
+    /// A name, declared or used; perhaps with a selector.
+    Name,
+    /// An argument of a directive, in which there may be names.
+    Text,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaf {
+    pub span: Span,
+    pub role: Role,
+}
+
 impl Module {
     /// The smallest pieces of the tree that have a place, in the order of the tree, which is that of the text.
-    pub(crate) fn leaves(&self) -> Vec<Span> {
+    pub(crate) fn leaves(&self) -> Vec<Leaf> {
         let mut leaves = Leaves(Vec::new());
         for item in &self.items {
             match item {
@@ -58,32 +75,58 @@ impl Module {
         }
         leaves.0
     }
+
+    /// The function of that name: the one with a body, if there is one.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        let functions = self.functions().filter(|f| self.text(f.name) == name);
+        functions.max_by_key(|function| function.body.is_some())
+    }
+
+    /// All functions in source order, declarations included.
+    pub fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Function(function) => Some(function),
+            _ => None,
+        })
+    }
 }
 
-struct Leaves(Vec<Span>);
+struct Leaves(Vec<Leaf>);
 
 impl Leaves {
+    fn syntax(&mut self, span: Span) {
+        let role = Role::Syntax;
+        self.0.push(Leaf { span, role });
+    }
+
+    fn name(&mut self, span: Span) {
+        let role = Role::Name;
+        self.0.push(Leaf { span, role });
+    }
+
     fn directive(&mut self, directive: &Directive) {
-        self.0.push(directive.name);
-        self.0.extend(&directive.arguments);
+        self.syntax(directive.name);
+        let role = Role::Text;
+        let arguments = directive.arguments.iter();
+        self.0.extend(arguments.map(|&span| Leaf { span, role }));
     }
 
     fn variable(&mut self, variable: &Variable) {
         // The words of a declaration come in any order; the tree sorts them by meaning.
         let words = self.0.len();
-        self.0.extend(&variable.linkage);
-        self.0.push(variable.space);
-        self.0.extend(variable.vector);
-        self.0.push(variable.ty);
-        self.0.extend(&variable.attributes);
-        self.0[words..].sort_unstable_by_key(|span| span.start);
+        let named = [Some(variable.space), variable.vector, Some(variable.ty)];
+        let others = variable.linkage.iter().chain(&variable.attributes);
+        for span in named.into_iter().flatten().chain(others.copied()) {
+            self.syntax(span);
+        }
+        self.0[words..].sort_by_key(|leaf| leaf.span.start);
         for declarator in &variable.declarators {
             self.declarator(declarator);
         }
     }
 
     fn declarator(&mut self, declarator: &Declarator) {
-        self.0.push(declarator.name);
+        self.name(declarator.name);
         if let Some(initialiser) = &declarator.initialiser {
             self.initialiser(initialiser);
         }
@@ -101,23 +144,19 @@ impl Leaves {
     }
 
     fn function(&mut self, function: &Function) {
-        self.0.extend(&function.linkage);
-        // Attributes of a function may stand before its name.
-        let (early, late): (Vec<_>, Vec<_>) =
-            function.directives.iter().partition(|directive| directive.span.start < function.name.start);
-        for directive in early {
-            self.directive(directive);
+        // Directives may stand anywhere among the other parts of a header.
+        let header = self.0.len();
+        for span in &function.linkage {
+            self.syntax(*span);
         }
-        for variable in &function.returns {
+        for variable in function.returns.iter().chain(&function.parameters) {
             self.variable(variable);
         }
-        self.0.push(function.name);
-        for variable in &function.parameters {
-            self.variable(variable);
-        }
-        for directive in late {
+        self.name(function.name);
+        for directive in &function.directives {
             self.directive(directive);
         }
+        self.0[header..].sort_by_key(|leaf| leaf.span.start);
         if let Some(body) = &function.body {
             self.body(body);
         }
@@ -126,7 +165,7 @@ impl Leaves {
     fn body(&mut self, body: &Body) {
         for statement in &body.statements {
             match statement {
-                Statement::Label { name, .. } => self.0.push(*name),
+                Statement::Label { name, .. } => self.name(*name),
                 Statement::Variable(variable) => self.variable(variable),
                 Statement::Instruction(instruction) => self.instruction(instruction),
                 Statement::Directive(directive) => self.directive(directive),
@@ -136,9 +175,13 @@ impl Leaves {
     }
 
     fn instruction(&mut self, instruction: &Instruction) {
-        self.0.extend(instruction.guard.map(|guard| guard.register));
-        self.0.push(instruction.opcode);
-        self.0.extend(&instruction.modifiers);
+        if let Some(guard) = instruction.guard {
+            self.name(guard.register);
+        }
+        self.syntax(instruction.opcode);
+        for span in &instruction.modifiers {
+            self.syntax(*span);
+        }
         self.operands(&instruction.operands);
     }
 
@@ -150,23 +193,27 @@ impl Leaves {
 
     fn operand(&mut self, operand: &Operand) {
         match operand {
-            Operand::Name(span) | Operand::Integer { span, .. } | Operand::Float { span, .. } => {
-                self.0.push(*span);
-            }
+            Operand::Name(span) => self.name(*span),
+            Operand::Integer { span, .. } | Operand::Float { span, .. } => self.syntax(*span),
             Operand::Address { base, rest, .. } => {
                 self.operand(base);
                 self.operands(rest);
             }
-            Operand::Offset { base, .. } => self.0.push(*base),
+            Operand::Offset { base, .. } => self.name(*base),
             Operand::Vector { elements, .. } | Operand::List { elements, .. } => {
                 self.operands(elements);
             }
             Operand::Not { register, .. } | Operand::Negated { register, .. } => {
-                self.0.push(*register);
+                self.name(*register);
             }
-            Operand::Pair { first, second, .. } => self.0.extend([first, second]),
+            Operand::Pair { first, second, .. } => {
+                // The first may be a vector, which has names in it.
+                let (span, role) = (*first, Role::Text);
+                self.0.push(Leaf { span, role });
+                self.name(*second);
+            }
             Operand::Apply { function, argument, .. } => {
-                self.0.push(*function);
+                self.name(*function);
                 self.operand(argument);
             }
         }

@@ -138,13 +138,17 @@ impl<'s> Parser<'s> {
         Span { start, end: self.end().max(start) }
     }
 
-    /// An empty span before the next token.
-    pub fn here(&self) -> Span {
-        let start = self.peek().span.start;
-        Span { start, end: start }
+    /// An empty span after the last token taken, for what should stand there.
+    pub fn missing(&self) -> Span {
+        let end = self.end();
+        Span { start: end, end }
     }
 
+    /// Notes an error, unless one at the same place has said enough.
     pub fn complain(&mut self, span: Span, message: impl Into<String>) {
+        if self.complaints.last().is_some_and(|(last, _)| last.start == span.start) {
+            return;
+        }
         let room = MAX_ERRORS - self.complaints.len();
         match room {
             0 => {}
@@ -176,8 +180,15 @@ impl<'s> Parser<'s> {
         Some(result)
     }
 
-    /// Skips one token, or everything up to the bracket that closes it.
+    /// True before a word that only ever stands at the head of an item.
+    fn begins_item(&self) -> bool {
+        matches!(self.peek_text(), ".entry" | ".func" | ".visible" | ".extern" | ".weak")
+    }
+
+    /// Skips one token, or everything up to the bracket that closes it. What parentheses and square brackets
+    /// hold never has a semicolon, so a lost bracket costs no more than its statement.
     pub fn skip_group(&mut self) {
+        let braces = self.at(TokenKind::OpenBrace);
         let mut open = 0_u32;
         loop {
             match self.kind() {
@@ -186,6 +197,7 @@ impl<'s> Parser<'s> {
                     open = open.saturating_sub(1);
                 }
                 TokenKind::End => return,
+                TokenKind::Semicolon if open > 0 && !braces => return,
                 _ => {}
             }
             self.bump();
@@ -195,12 +207,13 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Skips what is left of a broken statement: past its `;`, or up to the `}` around it.
+    /// Skips what is left of a broken statement: past its `;`, or up to the `}` around it or the next item.
     pub fn skip_statement(&mut self) {
         let mut open = 0_u32;
         loop {
             match self.kind() {
                 TokenKind::End => return,
+                TokenKind::Dotted if self.peek().new_line && self.begins_item() => return,
                 TokenKind::Semicolon => {
                     self.bump();
                     return;

@@ -7,10 +7,20 @@
 use super::cursor::Parser;
 use crate::{Directive, Span, TokenKind};
 
+/// Where a directive stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Where {
+    /// Between a function's parameters and its body: the next `;` or `{` is the function's.
+    Header,
+    Elsewhere,
+}
+
 #[derive(Clone, Copy)]
 enum Shape {
     /// `.noreturn`
     Bare,
+    /// `.attribute(.unified(1, 2))`
+    Group,
     /// `.maxntid 256, 1, 1`
     List,
     /// `.pragma "nounroll";`
@@ -28,6 +38,7 @@ enum Shape {
 fn shape(name: &str) -> Shape {
     match name {
         ".noreturn" | ".explicitcluster" | ".blocksareclusters" => Shape::Bare,
+        ".attribute" => Shape::Group,
         ".version" | ".target" | ".address_size" => Shape::List,
         ".maxntid" | ".reqntid" | ".maxnreg" | ".minnctapersm" | ".maxnctapersm" => Shape::List,
         ".reqnctapercluster" | ".maxclusterrank" => Shape::List,
@@ -41,18 +52,20 @@ fn shape(name: &str) -> Shape {
 }
 
 impl Parser<'_> {
-    pub fn directive(&mut self) -> Directive {
+    pub fn directive(&mut self, place: Where) -> Directive {
         let name = self.peek().span;
         let shape = shape(self.text(name));
         if matches!(shape, Shape::Line) {
-            return self.line();
+            return self.line(place);
         }
         self.bump();
         let mut arguments = Vec::new();
         match shape {
             Shape::Bare | Shape::Line => {}
+            Shape::Group if self.at(TokenKind::OpenParen) => self.argument(&mut arguments),
+            Shape::Group => self.complain_expected("`(`"),
             Shape::List => self.words(&mut arguments),
-            Shape::Statement => self.to_semicolon(&mut arguments),
+            Shape::Statement => self.until_semicolon(&mut arguments),
             Shape::File => self.file(&mut arguments),
             Shape::Location => self.location(&mut arguments),
             Shape::Section => self.section(&mut arguments),
@@ -84,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    fn to_semicolon(&mut self, arguments: &mut Vec<Span>) {
+    fn until_semicolon(&mut self, arguments: &mut Vec<Span>) {
         loop {
             match self.kind() {
                 TokenKind::Semicolon => {
@@ -150,13 +163,14 @@ impl Parser<'_> {
     }
 
     /// A directive that nobody here knows.
-    pub fn line(&mut self) -> Directive {
+    pub fn line(&mut self, place: Where) -> Directive {
         let name = self.bump();
         let mut arguments = Vec::new();
         loop {
             let next = self.peek();
             match next.kind {
                 TokenKind::End | TokenKind::CloseBrace => break,
+                TokenKind::Semicolon | TokenKind::OpenBrace if place == Where::Header => break,
                 TokenKind::Semicolon => {
                     self.bump();
                     break;

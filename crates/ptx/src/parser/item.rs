@@ -1,6 +1,7 @@
 //! What stands at module level, and declarations wherever they stand.
 
 use super::cursor::{Parser, shortened};
+use super::directive::Where;
 use crate::{Declarator, Directive, Function, FunctionKind, Initialiser, Item, Span, TokenKind, Variable};
 
 const LINKAGE: [&str; 4] = [".extern", ".visible", ".weak", ".common"];
@@ -26,7 +27,7 @@ impl Parser<'_> {
                 TokenKind::Dotted => items.push(self.item()),
                 // `@@DWARF …`: debug lines of the oldest compilers.
                 TokenKind::At if self.second().kind == TokenKind::At => {
-                    items.push(Item::Directive(self.line()));
+                    items.push(Item::Directive(self.line(Where::Elsewhere)));
                 }
                 _ => {
                     self.complain_expected("a directive, a variable or a function");
@@ -62,7 +63,7 @@ impl Parser<'_> {
             ".entry" => Item::Function(self.function(start, linkage, FunctionKind::Entry)),
             ".func" => Item::Function(self.function(start, linkage, FunctionKind::Device)),
             text if SPACES.contains(&text) => Item::Variable(self.variable(start, linkage, Place::Statement)),
-            _ if linkage.is_empty() => Item::Directive(self.directive()),
+            _ if linkage.is_empty() => Item::Directive(self.directive(Where::Elsewhere)),
             _ => {
                 self.complain_expected("a state space, `.func` or `.entry`");
                 self.skip_statement();
@@ -111,7 +112,7 @@ impl Parser<'_> {
         let ty = self.variable_words(&mut variable);
         variable.ty = ty.unwrap_or_else(|| {
             self.complain_expected("a type");
-            self.here()
+            self.missing()
         });
         let complete = self.declarators(&mut variable.declarators, place);
         if place == Place::Statement && (!complete || !self.expect(TokenKind::Semicolon, "`;`")) {
@@ -126,7 +127,7 @@ impl Parser<'_> {
             return self.bump();
         }
         self.complain_expected("a state space");
-        self.here()
+        self.missing()
     }
 
     /// The dotted words between the state space and the name; gives the type among them.
@@ -245,9 +246,10 @@ impl Parser<'_> {
         self.bump();
         let mut directives = self.header_directives();
         let returns = if self.at(TokenKind::OpenParen) { self.parameters() } else { Vec::new() };
+        directives.extend(self.header_directives());
         let name = self.take(TokenKind::Word).unwrap_or_else(|| {
             self.complain_expected("the function's name");
-            self.here()
+            self.missing()
         });
         let list_start = self.peek().span.start;
         let has_list = self.at(TokenKind::OpenParen);
@@ -281,7 +283,7 @@ impl Parser<'_> {
     fn header_directives(&mut self) -> Vec<Directive> {
         let mut directives = Vec::new();
         while self.at(TokenKind::Dotted) && !self.at_item() {
-            directives.push(self.directive());
+            directives.push(self.directive(Where::Header));
         }
         directives
     }

@@ -93,9 +93,8 @@ impl Parser<'_> {
             p.expect(TokenKind::CloseParen, "`)`");
             argument
         })??;
-        let span = self.since(function.start);
-        let argument = Box::new(argument);
-        Some(Operand::Apply { span, function, argument })
+        let argument = self.outer_offset(argument)?;
+        Some(self.applied(function, argument))
     }
 
     /// `addr_mode_0 = wrap` in the initialiser of a sampler.
@@ -104,9 +103,29 @@ impl Parser<'_> {
             p.bump();
             p.operand()
         })??;
-        let span = self.since(function.start);
-        let argument = Box::new(argument);
-        Some(Operand::Apply { span, function, argument })
+        Some(self.applied(function, argument))
+    }
+
+    fn applied(&self, function: Span, argument: Operand) -> Operand {
+        Operand::Apply { span: self.since(function.start), function, argument: Box::new(argument) }
+    }
+
+    /// `generic(name)+8` is `generic(name+8)`.
+    fn outer_offset(&mut self, argument: Operand) -> Option<Operand> {
+        if !matches!(self.kind(), TokenKind::Plus | TokenKind::Minus) {
+            return Some(argument);
+        }
+        let more = self.offset()?;
+        let (base, offset) = match argument {
+            Operand::Name(base) => (base, more),
+            Operand::Offset { base, offset, .. } => (base, offset.wrapping_add(more)),
+            other => {
+                self.complain(other.span(), "an offset counts from a name");
+                return None;
+            }
+        };
+        let span = self.since(base.start);
+        Some(Operand::Offset { span, base, offset })
     }
 
     /// The elements between two brackets, the first of which is next.

@@ -1,6 +1,7 @@
 //! Bodies of functions.
 
 use super::cursor::Parser;
+use super::directive::Where;
 use crate::{Body, Directive, Guard, Instruction, Span, Statement, TokenKind};
 
 impl Parser<'_> {
@@ -40,7 +41,7 @@ impl Parser<'_> {
             }
             TokenKind::Word | TokenKind::At => self.instruction(),
             TokenKind::Dotted if self.at_variable() => Statement::Variable(self.local_variable()),
-            TokenKind::Dotted => Statement::Directive(self.directive()),
+            TokenKind::Dotted => Statement::Directive(self.directive(Where::Elsewhere)),
             _ => {
                 self.complain_expected("a statement");
                 self.bump();
