@@ -1,1 +1,103 @@
-fn main() {}
+//! The chores of the workspace. `cargo xtask help` lists them.
+
+mod check;
+mod compare;
+mod demo;
+mod fetch;
+mod kernels;
+mod workspace;
+
+#[cfg(feature = "headers")]
+mod r#gen;
+/// `cargo demo` is built without bindgen, since it should start soon and never generates anything.
+#[cfg(not(feature = "headers"))]
+mod r#gen {
+    pub fn run(_check: bool) -> anyhow::Result<()> {
+        anyhow::bail!("this xtask was built without its feature `headers`; run `cargo xtask gen`")
+    }
+}
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// The chores of the workspace: generate, compile, check, demonstrate.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Download the pinned CUDA headers, CUDA compiler and libclang from PyPI into .cache/
+    ///
+    /// Needs python3 with pip. `gen` and `kernels` do this by themselves; nothing is downloaded twice. What is
+    /// downloaded is never committed.
+    FetchCuda,
+    /// Generate crates/cuda-abi/src/generated from the CUDA headers
+    ///
+    /// Uses the libclang that LIBCLANG_PATH names, else one from PyPI.
+    Gen {
+        /// Write nothing; fail if the committed files are not what would be written
+        #[arg(long)]
+        check: bool,
+    },
+    /// Compile conformance/kernels/*.cu to PTX, two targets by two optimisation levels
+    ///
+    /// Uses the pinned nvcc (fetched) and the machine's gcc. A source may ask for flags and targets in its
+    /// opening comment: `// nvcc: -rdc=true`, `// targets: compute_90`.
+    Kernels {
+        /// Write nothing; fail if the committed PTX is not what would be written
+        #[arg(long)]
+        check: bool,
+        /// Only these sources, without `.cu`
+        names: Vec<String>,
+    },
+    /// Check what no compiler checks: arrows between crates, dependencies' reasons, licences, files
+    Check {
+        /// Also `gen --check` and `kernels --check`; skipped with a message where the wheels cannot be fetched
+        #[arg(long)]
+        all: bool,
+        /// Like --all, but fail where the wheels cannot be fetched
+        #[arg(long)]
+        require_network: bool,
+    },
+    /// Build the software GPU and the command line, then run `ebb demo` (also: `cargo demo`)
+    Demo {
+        /// Passed on to `ebb demo`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Build the software driver and print the folder with its libcuda.so.1, for LD_LIBRARY_PATH
+    Softcuda {
+        /// The cargo profile to build with
+        #[arg(long, default_value = "release")]
+        profile: String,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: Chore) -> Result<()> {
+    match chore {
+        Chore::FetchCuda => fetch::everything(),
+        Chore::Gen { check } => r#gen::run(check),
+        Chore::Kernels { check, names } => kernels::run(check, &names),
+        Chore::Check { all, require_network } => {
+            check::run(check::Extent { fetched: all || require_network, network_required: require_network })
+        }
+        Chore::Demo { arguments } => demo::run(&arguments),
+        Chore::Softcuda { profile } => demo::softcuda(&profile),
+    }
+}

@@ -1,0 +1,3 @@
+/* The names from EGL which the driver's prototypes mention. */
+#pragma once
+typedef int EGLint;

@@ -1,0 +1,3 @@
+#pragma once
+typedef __SIZE_TYPE__ size_t;
+#define NULL ((void *)0)

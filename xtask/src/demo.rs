@@ -1,0 +1,93 @@
+//! `cargo demo` and `cargo xtask softcuda`: build what a user needs, put it where a program finds it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace;
+
+/// Builds the product and becomes `ebb demo`.
+pub fn run(arguments: &[String]) -> Result<()> {
+    build("release", &["softcuda", "cli"])?;
+    let folder = folder_of("release")?;
+    link(&folder)?;
+    let ebb = folder.join("ebb");
+    let error = Command::new(&ebb).arg("demo").args(arguments).exec();
+    Err(error).with_context(|| format!("cannot start {}", ebb.display()))
+}
+
+/// Builds the software driver and prints the folder for `LD_LIBRARY_PATH`.
+pub fn softcuda(profile: &str) -> Result<()> {
+    build(profile, &["softcuda"])?;
+    println!("{}", link(&folder_of(profile)?)?.display());
+    Ok(())
+}
+
+fn build(profile: &str, packages: &[&str]) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(workspace::root()).args(["build", "--profile", profile]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    if !command.status().context("cannot run cargo")?.success() {
+        bail!("the build failed");
+    }
+    Ok(())
+}
+
+/// Where a profile's products lie. Cargo calls the folder of `dev` by its old name.
+fn folder_of(profile: &str) -> Result<PathBuf> {
+    let name = if profile == "dev" { "debug" } else { profile };
+    Ok(workspace::target_directory()?.join(name))
+}
+
+/// Gives the library the names under which programs look for a driver, in a folder of their own.
+fn link(folder: &Path) -> Result<PathBuf> {
+    let place = folder.join("softcuda");
+    fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
+    for (name, library) in [("libcuda.so.1", "../libsoftcuda.so"), ("libcuda.so", "libcuda.so.1")] {
+        put_link(&place.join(name), Path::new(library))?;
+    }
+    Ok(place)
+}
+
+/// Leaves a right link alone, so that two builds at once do not see it vanish.
+fn put_link(path: &Path, to: &Path) -> Result<()> {
+    if fs::read_link(path).is_ok_and(|old| old == to) {
+        return Ok(());
+    }
+    if path.symlink_metadata().is_ok() {
+        fs::remove_file(path)?;
+    }
+    symlink(to, path).with_context(|| format!("cannot create {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_gets_the_names_of_a_driver() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("libsoftcuda.so"), "x").unwrap();
+        for _ in 0..2 {
+            let place = link(folder.path()).unwrap();
+            assert_eq!(fs::read_to_string(place.join("libcuda.so.1")).unwrap(), "x");
+            assert_eq!(fs::read_to_string(place.join("libcuda.so")).unwrap(), "x");
+        }
+    }
+
+    #[test]
+    fn a_wrong_link_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("link");
+        symlink("elsewhere", &path).unwrap();
+        put_link(&path, Path::new("here")).unwrap();
+        assert_eq!(fs::read_link(&path).unwrap(), Path::new("here"));
+    }
+}
