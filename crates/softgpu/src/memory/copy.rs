@@ -6,6 +6,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::{AddressSpace, Error};
 use crate::error::Access;
@@ -28,6 +29,13 @@ pub struct Copy3D {
     pub to_slice: u64,
     pub from_slice: u64,
     pub depth: u64,
+}
+
+/// The width of a word that a stream waits for or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    Four,
+    Eight,
 }
 
 /// What a fill repeats.
@@ -88,6 +96,54 @@ impl AddressSpace {
         let from = self.device_place(from, bytes.len() as u64, Access::Read)?;
         move_bytes(bytes.as_mut_ptr().expose_provenance(), from, bytes.len() as u64);
         Ok(())
+    }
+
+    /// The word of the device's memory at an aligned address, read at once.
+    pub fn load_word(&self, address: u64, width: Word) -> Result<u64, Error> {
+        let place = self.word_place(address, width, Access::Read)?;
+        Ok(match width {
+            Word::Four => {
+                // SAFETY: aligned, and `translate` has answered for the four bytes, which are only ever
+                // accessed as atomics or by the C library.
+                let word = unsafe { AtomicU32::from_ptr(place.cast()) };
+                u64::from(word.load(Ordering::Acquire))
+            }
+            Word::Eight => {
+                // SAFETY: as above, for eight bytes.
+                let word = unsafe { AtomicU64::from_ptr(place.cast()) };
+                word.load(Ordering::Acquire)
+            }
+        })
+    }
+
+    /// Writes a word of the device's memory at once, after everything written before.
+    pub fn store_word(&self, address: u64, width: Word, value: u64) -> Result<(), Error> {
+        let place = self.word_place(address, width, Access::Write)?;
+        match width {
+            Word::Four => {
+                // SAFETY: aligned, and `translate` has answered for the four bytes.
+                let word = unsafe { AtomicU32::from_ptr(place.cast()) };
+                word.store(value as u32, Ordering::Release);
+            }
+            Word::Eight => {
+                // SAFETY: as above, for eight bytes.
+                let word = unsafe { AtomicU64::from_ptr(place.cast()) };
+                word.store(value, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+
+    fn word_place(&self, address: u64, width: Word, access: Access) -> Result<*mut u8, Error> {
+        let bytes: u32 = match width {
+            Word::Four => 4,
+            Word::Eight => 8,
+        };
+        if !address.is_multiple_of(u64::from(bytes)) {
+            return Err(Error::InvalidAddress { address, what: "not aligned" });
+        }
+        let wrong = Error::Inaccessible { address, bytes: u64::from(bytes) };
+        self.translate(address, bytes, access).ok_or(wrong)
     }
 
     pub fn copy_2d(&self, copy: &Copy2D) -> Result<(), Error> {

@@ -40,7 +40,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use thiserror::Error;
 
 use crate::error::Access;
-pub use copy::{Copy2D, Copy3D, Fill, Pattern};
+pub use copy::{Copy2D, Copy3D, Fill, Pattern, Word};
 pub use ipc::ExportedMemory;
 pub use regions::{Region, RegionKind};
 pub use vmm::{PhysicalId, Protection};

@@ -114,6 +114,19 @@ fn bytes_are_written_and_read() {
 }
 
 #[test]
+fn words_are_aligned_and_checked() {
+    let space = space();
+    let a = space.allocate(ME, GRANULE).unwrap().0;
+    space.store_word(a + 8, Word::Eight, u64::MAX - 1).unwrap();
+    assert_eq!(space.load_word(a + 8, Word::Eight).unwrap(), u64::MAX - 1);
+    space.store_word(a + 8, Word::Four, u64::MAX).unwrap();
+    assert_eq!(space.load_word(a + 8, Word::Eight).unwrap(), u64::MAX);
+    assert_eq!(space.load_word(a + 12, Word::Four).unwrap(), u64::from(u32::MAX));
+    assert!(space.load_word(a + 12, Word::Eight).is_err());
+    assert!(space.store_word(a + GRANULE, Word::Four, 0).is_err());
+}
+
+#[test]
 fn copies_are_checked_to_the_last_granule() {
     let space = space();
     let a = space.allocate(ME, GRANULE).unwrap().0;

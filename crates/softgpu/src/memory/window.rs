@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr;
 
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 /// A stretch of virtual memory that belongs to us until it is dropped. It starts out inaccessible; parts of
 /// it are then covered with pages of a file. Kept as numbers, since every pointer into it is made on demand.
@@ -47,6 +47,9 @@ impl Window {
         // SAFETY: `part` has checked that the replaced pages lie inside this window. Whoever holds a pointer
         // there made it from a number, and finds memory of the same size behind it as before.
         unsafe { rustix::mm::mmap(place, bytes, protection, flags, file, file_offset) }?;
+        // A core dump of the process should not walk through terabytes of holes.
+        // SAFETY: the advice changes nothing that a program can see.
+        unsafe { rustix::mm::madvise(place, bytes, Advice::LinuxDontDump) }?;
         Ok(())
     }
 
