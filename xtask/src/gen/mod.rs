@@ -9,7 +9,6 @@ mod procs;
 mod surface;
 
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -39,7 +38,7 @@ pub fn run(check: bool) -> Result<()> {
 
 /// The files' names and contents.
 fn generate() -> Result<Vec<(&'static str, String)>> {
-    let include = fetch::fetch(&fetch::HEADERS)?.include();
+    let include = fetch::fetch(&fetch::HEADERS)?.join("nvidia/cu13/include");
     provide_libclang()?;
     let surface = Surface::new(bind::read(&include, Mode::Internal)?)?;
     for mode in [Mode::Plain, Mode::PerThread] {
@@ -69,7 +68,7 @@ fn expect_nothing_new(all: &Surface, seen: &Surface, mode: Mode) -> Result<()> {
 /// bindgen loads libclang at run time from where this variable says. A user's own choice stands.
 fn provide_libclang() -> Result<()> {
     if std::env::var_os("LIBCLANG_PATH").is_none() {
-        let folder: PathBuf = fetch::fetch(&fetch::LIBCLANG)?.libclang();
+        let folder = fetch::fetch(&fetch::LIBCLANG)?.join("libclang-18.1.1.data/platlib/clang/native");
         // SAFETY: no other thread runs in this process: it starts none before bindgen is called, and none
         // that outlives the function which started it.
         unsafe { std::env::set_var("LIBCLANG_PATH", folder) };
