@@ -1,1 +1,32 @@
-fn main() {}
+//! `ebb`, the command line: thin glue between a person and the rooms below.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod demo;
+mod document;
+mod soft;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Verb};
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().verb {
+        Verb::Demo(options) => demo::run(&options),
+        Verb::Soft(verb) => soft::run(&verb),
+        Verb::Version { output } => document::version(output),
+        Verb::Completions { shell } => document::completions(shell),
+        Verb::Man { folder } => document::manual(folder.as_deref()),
+        Verb::Tenant(options) => demo::tenant(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ebb: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -35,7 +35,7 @@ impl Footprint {
 
     /// How many such blocks fit on one empty SM.
     pub fn blocks_per_sm(&self, properties: &Properties) -> u32 {
-        let by = |limit: u32, each: u32| if each == 0 { u32::MAX } else { limit / each };
+        let by = |limit: u32, each: u32| limit.checked_div(each).unwrap_or(u32::MAX);
         by(properties.threads_per_sm, self.threads)
             .min(by(properties.registers_per_sm, self.registers))
             .min(by(properties.shared_per_sm, self.shared))
@@ -112,12 +112,12 @@ impl Card {
         let mut progress = true;
         while left > 0 && progress {
             progress = false;
-            for sm in 0..properties.sms as usize {
-                let taken = if shared { &segment.totals[sm] } else { &own[sm] };
+            for (sm, (own, total)) in (0..properties.sms).zip(own.iter().zip(&segment.totals)) {
+                let taken = if shared { total } else { own };
                 if left > 0 && taken.has_room(each, &properties) {
-                    own[sm].add(each);
-                    segment.totals[sm].add(each);
-                    places.push(sm as u32);
+                    own.add(each);
+                    total.add(each);
+                    places.push(sm);
                     left -= 1;
                     progress = true;
                 }

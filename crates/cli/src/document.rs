@@ -1,0 +1,37 @@
+//! The program about itself: version, completions, manual.
+
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::arguments::{Arguments, Output};
+
+pub fn version(output: Output) -> Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    match output {
+        Output::Text => println!("ebb {version}"),
+        Output::Json => println!("{{\"name\":\"ebb\",\"version\":\"{version}\"}}"),
+    }
+    Ok(())
+}
+
+pub fn completions(shell: Shell) -> Result<()> {
+    clap_complete::generate(shell, &mut Arguments::command(), "ebb", &mut io::stdout());
+    Ok(())
+}
+
+pub fn manual(folder: Option<&Path>) -> Result<()> {
+    let command = Arguments::command();
+    let Some(folder) = folder else {
+        return clap_mangen::Man::new(command)
+            .render(&mut io::stdout())
+            .context("cannot print the manual page");
+    };
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    clap_mangen::generate_to(command, folder)
+        .with_context(|| format!("cannot write manual pages into {}", folder.display()))
+}

@@ -1,0 +1,224 @@
+//! A client of the driver API, over any `libcuda.so.1` given by its path.
+//!
+//! Only what the synthetic tenants need. The functions are looked up once; every call is checked, and a
+//! failure becomes an error with the driver's own name for it.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use cuda_abi::{CUcontext, CUdevice, CUdeviceptr, CUfunction, CUmodule, CUresult, CUstream};
+
+use crate::Error;
+
+/// What the driver is asked for, in pointers; the safe calls are the methods of `Driver`.
+macro_rules! functions {
+    ($($field:ident = $name:literal ($($type:ty),*);)*) => {
+        struct Functions {
+            $($field: unsafe extern "C" fn($($type),*) -> CUresult,)*
+        }
+
+        impl Functions {
+            fn load(library: &Library) -> Result<Functions, Error> {
+                Ok(Functions {
+                    $($field: {
+                        let address = library.find($name)?;
+                        // SAFETY: the driver exports this name with this signature; `cuda-abi` took both from its header.
+                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> CUresult>(address) }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    init = "cuInit" (c_uint);
+    error_name = "cuGetErrorName" (CUresult, *mut *const c_char);
+    attribute = "cuDeviceGetAttribute" (*mut c_int, u32, CUdevice);
+    retain = "cuDevicePrimaryCtxRetain" (*mut CUcontext, CUdevice);
+    set_current = "cuCtxSetCurrent" (CUcontext);
+    load = "cuModuleLoadData" (*mut CUmodule, *const c_void);
+    function = "cuModuleGetFunction" (*mut CUfunction, CUmodule, *const c_char);
+    allocate = "cuMemAlloc_v2" (*mut CUdeviceptr, usize);
+    clear = "cuMemsetD8_v2" (CUdeviceptr, u8, usize);
+    read = "cuMemcpyDtoH_v2" (*mut c_void, CUdeviceptr, usize);
+    set_attribute = "cuFuncSetAttribute" (CUfunction, u32, c_int);
+    launch = "cuLaunchKernel" (
+        CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream,
+        *mut *mut c_void, *mut *mut c_void
+    );
+    stream_create = "cuStreamCreateWithPriority" (*mut CUstream, c_uint, c_int);
+    stream_synchronize = "cuStreamSynchronize" (CUstream);
+}
+
+struct Library {
+    handle: *mut c_void,
+    path: PathBuf,
+}
+
+impl Library {
+    fn open(path: &Path) -> Result<Library, Error> {
+        let refused = |reason| Error::Open { path: path.to_owned(), reason };
+        let name = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| refused("a zero byte in the path".into()))?;
+        // SAFETY: a C string; a driver's initialisers are as trustworthy as the driver the user chose.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if handle.is_null() {
+            return Err(refused(dl_error()));
+        }
+        Ok(Library { handle, path: path.to_owned() })
+    }
+
+    fn find(&self, name: &'static str) -> Result<*mut c_void, Error> {
+        let symbol = CString::new(name).expect("names of functions hold no zero byte");
+        // SAFETY: the handle is open for the life of the process and the name is a C string.
+        let address = unsafe { libc::dlsym(self.handle, symbol.as_ptr()) };
+        if address.is_null() {
+            return Err(Error::Missing { path: self.path.clone(), name });
+        }
+        Ok(address)
+    }
+}
+
+fn dl_error() -> String {
+    // SAFETY: no preconditions.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return "no reason given".to_owned();
+    }
+    // SAFETY: a non-null answer is a C string, valid until this thread's next dl call.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// A driver with a current context on its first device and one stream.
+pub struct Driver {
+    functions: Functions,
+    stream: CUstream,
+}
+
+/// A kernel of a loaded module.
+#[derive(Clone, Copy)]
+pub struct Function(CUfunction);
+
+impl Driver {
+    /// `priority` is the stream's: lower is more urgent.
+    pub fn open(path: &Path, priority: i32) -> Result<Driver, Error> {
+        let functions = Functions::load(&Library::open(path)?)?;
+        let mut driver = Driver { functions, stream: ptr::null_mut() };
+        // SAFETY: no pointers.
+        driver.check("cuInit", unsafe { (driver.functions.init)(0) })?;
+        let mut context: CUcontext = ptr::null_mut();
+        // SAFETY: a valid place for the answer.
+        driver.check("cuDevicePrimaryCtxRetain", unsafe { (driver.functions.retain)(&mut context, 0) })?;
+        // SAFETY: the context was just retained.
+        driver.check("cuCtxSetCurrent", unsafe { (driver.functions.set_current)(context) })?;
+        let mut stream: CUstream = ptr::null_mut();
+        const NON_BLOCKING: c_uint = 1;
+        // SAFETY: a valid place for the answer.
+        let result = unsafe { (driver.functions.stream_create)(&mut stream, NON_BLOCKING, priority) };
+        driver.check("cuStreamCreateWithPriority", result)?;
+        driver.stream = stream;
+        Ok(driver)
+    }
+
+    /// A number from the device's list of attributes.
+    pub fn attribute(&self, attribute: u32) -> Result<i32, Error> {
+        let mut value = 0;
+        // SAFETY: a valid place for the answer.
+        let result = unsafe { (self.functions.attribute)(&mut value, attribute, 0) };
+        self.check("cuDeviceGetAttribute", result).map(|()| value)
+    }
+
+    /// Loads a module and finds one of its kernels. The module stays for the life of the process.
+    pub fn function(&self, source: &str, name: &str) -> Result<Function, Error> {
+        let text = CString::new(source).expect("PTX holds no zero byte");
+        let name = CString::new(name).expect("a kernel's name holds no zero byte");
+        let mut module: CUmodule = ptr::null_mut();
+        // SAFETY: a valid place for the answer, and PTX text that ends in a zero byte.
+        self.check("cuModuleLoadData", unsafe { (self.functions.load)(&mut module, text.as_ptr().cast()) })?;
+        let mut function: CUfunction = ptr::null_mut();
+        // SAFETY: a valid place for the answer, a live module, a C string.
+        let result = unsafe { (self.functions.function)(&mut function, module, name.as_ptr()) };
+        self.check("cuModuleGetFunction", result).map(|()| Function(function))
+    }
+
+    /// Allows a kernel this much dynamic shared memory.
+    pub fn allow_shared(&self, function: Function, bytes: u32) -> Result<(), Error> {
+        const MAX_DYNAMIC_SHARED: u32 = 8;
+        let bytes = c_int::try_from(bytes).expect("shared memory is counted in kilobytes");
+        // SAFETY: no pointers but a live function.
+        let result = unsafe { (self.functions.set_attribute)(function.0, MAX_DYNAMIC_SHARED, bytes) };
+        self.check("cuFuncSetAttribute", result)
+    }
+
+    /// Zeroed memory for `words` numbers. It stays for the life of the process.
+    pub fn allocate(&self, words: usize) -> Result<u64, Error> {
+        let mut address: CUdeviceptr = 0;
+        // SAFETY: a valid place for the answer.
+        self.check("cuMemAlloc", unsafe { (self.functions.allocate)(&mut address, words * 8) })?;
+        // SAFETY: the range was just allocated.
+        self.check("cuMemsetD8", unsafe { (self.functions.clear)(address, 0, words * 8) })?;
+        Ok(address)
+    }
+
+    pub fn read<const N: usize>(&self, address: u64) -> Result<[u64; N], Error> {
+        let mut words = [0u64; N];
+        // SAFETY: `words` has room for what is asked for.
+        let result = unsafe { (self.functions.read)(words.as_mut_ptr().cast(), address, N * 8) };
+        self.check("cuMemcpyDtoH", result).map(|()| words)
+    }
+
+    /// Launches with two 64-bit parameters.
+    pub fn launch(
+        &self,
+        function: Function,
+        blocks: u32,
+        threads: u32,
+        shared: u32,
+        parameters: [u64; 2],
+    ) -> Result<(), Error> {
+        let mut parameters = parameters;
+        let [first, second] = &mut parameters;
+        let mut pointers = [ptr::from_mut(first).cast::<c_void>(), ptr::from_mut(second).cast()];
+        // SAFETY: the kernel takes two 64-bit parameters, and the driver copies them during the call.
+        let result = unsafe {
+            (self.functions.launch)(
+                function.0,
+                blocks,
+                1,
+                1,
+                threads,
+                1,
+                1,
+                shared,
+                self.stream,
+                pointers.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        self.check("cuLaunchKernel", result)
+    }
+
+    pub fn synchronize(&self) -> Result<(), Error> {
+        // SAFETY: the stream lives as long as the driver.
+        self.check("cuStreamSynchronize", unsafe { (self.functions.stream_synchronize)(self.stream) })
+    }
+
+    fn check(&self, call: &'static str, result: CUresult) -> Result<(), Error> {
+        if result == cuda_abi::CUDA_SUCCESS {
+            return Ok(());
+        }
+        let mut text: *const c_char = ptr::null();
+        // SAFETY: a valid place for the answer.
+        unsafe { (self.functions.error_name)(result, &mut text) };
+        let name = if text.is_null() {
+            "an unknown error".to_owned()
+        } else {
+            // SAFETY: the driver answers with a static C string.
+            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        };
+        Err(Error::Driver { call, code: result.0, name })
+    }
+}

@@ -1,0 +1,20 @@
+//! Workloads and experiments.
+//!
+//! A claim about sharing a GPU is a figure measured side by side in one run: a tenant alone, the same tenant
+//! beside another. This crate has the parts: a small client of any `libcuda.so.1` (`driver`), synthetic
+//! tenants that leave checkable traces (`tenant`), the summary of what a tenant measured and how it travels
+//! between processes (`report`), and the experiment that starts tenants as separate processes (`experiment`).
+//! It prints nothing; whoever shows figures to a person does that.
+
+mod driver;
+mod error;
+mod experiment;
+mod quantiles;
+mod report;
+mod tenant;
+
+pub use error::Error;
+pub use experiment::{Experiment, Phase, Progress, Result as PhaseResult};
+pub use quantiles::Quantiles;
+pub use report::Report;
+pub use tenant::{Job, serve};
