@@ -84,9 +84,9 @@ pub const LIBCLANG: Bundle = Bundle {
     pins: &[pin("libclang", "18.1.1", "c533091d8a3bbf7460a00cb6c1a71da93bffe148f172c7d03b1c31fbf8aa2a0b")],
 };
 
-/// A bundle could not be had, which says nothing about the repository. `check` tells it from a failure.
+/// Something outside the repository could not be had. `check` tells it from a fault inside.
 #[derive(Debug)]
-pub struct Unavailable(String);
+pub struct Unavailable(pub String);
 
 impl std::fmt::Display for Unavailable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -151,12 +151,15 @@ fn download(bundle: &Bundle, scratch: &Path, wheels: &Path) -> Result<()> {
         .arg("--requirement")
         .arg(&requirements)
         .output();
-    let reason = match output {
+    let log = match output {
         Ok(output) if output.status.success() => return Ok(()),
-        Ok(output) => reason(&String::from_utf8_lossy(&output.stderr)),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(_) => "this needs python3 with pip, and python3 is not to be found".into(),
     };
-    bail!(Unavailable(format!("cannot fetch {} from PyPI: {reason}", bundle.name)))
+    if log.contains("DO NOT MATCH THE HASHES") {
+        bail!("what PyPI gives for {} is not what is pinned:\n{}", bundle.name, log.trim());
+    }
+    bail!(Unavailable(format!("cannot fetch {} from PyPI: {}", bundle.name, reason(&log))))
 }
 
 /// pip says a lot when it fails; the last line which calls itself an error is the one which matters.

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::fetch::Unavailable;
 use crate::{compare, fetch, workspace};
 
 const TARGETS: [&str; 2] = ["compute_80", "compute_90"];
@@ -42,10 +43,9 @@ pub fn run(check: bool, named: &[String]) -> Result<()> {
     let ptx = folder.join("ptx");
     let tasks = tasks(&folder, named)?;
     let nvcc = fetch::fetch(&fetch::TOOLKIT)?.join("nvidia/cu13/bin/nvcc");
-    ensure!(
-        Command::new("gcc").arg("--version").output().is_ok_and(|output| output.status.success()),
-        "nvcc needs gcc on the PATH to preprocess the kernels"
-    );
+    if !Command::new("gcc").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        bail!(Unavailable("nvcc needs gcc on the PATH to preprocess the kernels".into()));
+    }
     let texts = compile_all(&nvcc, &folder, &tasks)?;
     if !check {
         fs::create_dir_all(&ptx)?;
