@@ -66,8 +66,9 @@ enum Chore {
         require_network: bool,
     },
     /// Build the software GPU and the command line, then run `ebb demo` (also: `cargo demo`)
+    #[command(disable_help_flag = true)]
     Demo {
-        /// Passed on to `ebb demo`
+        /// Passed on to `ebb demo`, `--help` too
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
