@@ -2,17 +2,29 @@
 
 use crate::suite::{Case, PeerProgram};
 
+mod contexts;
 mod events;
 mod init;
 mod kernels;
 mod memory;
+mod modules;
 mod proc_address;
 mod streams;
 mod support;
 
 /// Every case of this folder.
 pub fn all() -> Vec<Case> {
-    [init::CASES, proc_address::CASES, memory::CASES, kernels::CASES, streams::CASES, events::CASES].concat()
+    [
+        init::CASES,
+        proc_address::CASES,
+        contexts::CASES,
+        memory::CASES,
+        modules::CASES,
+        kernels::CASES,
+        streams::CASES,
+        events::CASES,
+    ]
+    .concat()
 }
 
 /// Every program that a case may start as its second process.
