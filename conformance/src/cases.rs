@@ -4,8 +4,10 @@ use crate::suite::{Case, PeerProgram};
 
 mod contexts;
 mod events;
+mod hostile;
 mod init;
 mod kernels;
+mod launch;
 mod memory;
 mod modules;
 mod proc_address;
@@ -20,6 +22,8 @@ pub fn all() -> Vec<Case> {
         contexts::CASES,
         memory::CASES,
         modules::CASES,
+        hostile::CASES,
+        launch::CASES,
         kernels::CASES,
         streams::CASES,
         events::CASES,
