@@ -85,7 +85,7 @@ extern "C" __global__ void special_values(const float *a, const float *b, float 
     out[7 * i + 3] = __saturatef(x), out[7 * i + 4] = fabsf(y), out[7 * i + 5] = nextafterf(x, y);
     out[7 * i + 6] = fdimf(x, y);
     classes[i] = isnan(x) | isinf(x) << 1 | isfinite(x) << 2 | signbit(x) << 3 | (x < y) << 4 | (x >= y) << 5 |
-                 (x != y) << 6 | !(x < y) << 7 | isunordered(x, y) << 8;
+                 (x != y) << 6 | !(x < y) << 7 | (isnan(x) || isnan(y)) << 8;
 }
 
 extern "C" __global__ void parts_of_floats(const float *a, const double *b, float *out, double *wide, int *exponents,
@@ -94,9 +94,9 @@ extern "C" __global__ void parts_of_floats(const float *a, const double *b, floa
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n)
         return;
-    out[3 * i] = frexpf(a[i], &exponents[3 * i]);
-    out[3 * i + 1] = ldexpf(a[i], i % 41 - 20);
-    out[3 * i + 2] = modff(a[i], &out[3 * i + 1]);
+    out[4 * i] = frexpf(a[i], &exponents[3 * i]);
+    out[4 * i + 1] = ldexpf(a[i], i % 41 - 20);
+    out[4 * i + 2] = modff(a[i], &out[4 * i + 3]);
     wide[2 * i] = frexp(b[i], &exponents[3 * i + 1]);
     wide[2 * i + 1] = scalbn(b[i], i % 61 - 30);
     exponents[3 * i + 2] = ilogbf(a[i]);
