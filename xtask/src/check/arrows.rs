@@ -8,11 +8,12 @@ use anyhow::{Context, Result, bail};
 use cargo_metadata::{Metadata, Package};
 
 /// The rooms of the house by storey. A crate may use what lies below its own storey, nothing beside it.
-const STOREYS: [(&str, &[&str]); 6] = [
+const STOREYS: [(&str, &[&str]); 7] = [
     ("words", &["model", "cuda-abi"]),
     ("matter", &["ptx", "cubin", "board", "telemetry", "policy"]),
     ("engines", &["guard", "switch", "softgpu", "sim", "export"]),
-    ("products", &["shim", "softcuda", "daemon", "cli", "web", "k8s", "lab"]),
+    ("products", &["shim", "softcuda", "daemon", "web", "k8s", "lab"]),
+    ("command", &["cli"]),
     ("proof", &["conformance"]),
     ("chores", &["xtask"]),
 ];
