@@ -232,6 +232,11 @@ impl AddressSpace {
         self.front + self.layout.local
     }
 
+    /// Whether an address is of the windows: the device's, or host memory that was allocated here.
+    pub fn contains(&self, address: u64) -> bool {
+        self.offset(address).is_some()
+    }
+
     #[cold]
     fn granules_allow(&self, first: usize, last: usize, wanted: u8) -> bool {
         self.table
