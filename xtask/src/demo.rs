@@ -1,4 +1,4 @@
-//! `cargo demo` and `cargo xtask softcuda`: build what a user needs, put it where a program finds it.
+//! `cargo demo`, `cargo xtask bench` and `cargo xtask softcuda`: build what a user needs, put it where a program finds it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,13 +10,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace;
 
-/// Builds the product and becomes `ebb demo`.
-pub fn run(arguments: &[String]) -> Result<()> {
+/// Builds the product and becomes `ebb` with the given verb.
+pub fn run(verb: &[&str], arguments: &[String]) -> Result<()> {
     build("release", &["softcuda", "cli"])?;
     let folder = folder_of("release")?;
     link(&folder)?;
     let ebb = folder.join("ebb");
-    let error = Command::new(&ebb).arg("demo").args(arguments).exec();
+    let error = Command::new(&ebb).args(verb).args(arguments).exec();
     Err(error).with_context(|| format!("cannot start {}", ebb.display()))
 }
 

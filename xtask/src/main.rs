@@ -72,6 +72,13 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Build the software GPU and measure how fast it is on this machine (`ebb soft bench`)
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Passed on to `ebb soft bench`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Build the software driver and print the folder with its libcuda.so.1, for LD_LIBRARY_PATH
     Softcuda {
         /// The cargo profile to build with
@@ -98,7 +105,8 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Check { all, require_network } => {
             check::run(check::Extent { fetched: all || require_network, network_required: require_network })
         }
-        Chore::Demo { arguments } => demo::run(&arguments),
+        Chore::Demo { arguments } => demo::run(&["demo"], &arguments),
+        Chore::Bench { arguments } => demo::run(&["soft", "bench"], &arguments),
         Chore::Softcuda { profile } => demo::softcuda(&profile),
     }
 }

@@ -81,6 +81,14 @@ pub enum SoftVerb {
         #[arg(short, long, value_enum, default_value_t = Output::Text)]
         output: Output,
     },
+    /// Measure how fast the software GPU is on this machine
+    Bench {
+        /// The driver to measure [default: the software GPU beside this program]
+        #[arg(long, value_name = "LIBCUDA", env = "EBB_DEMO_DRIVER")]
+        driver: Option<PathBuf>,
+        #[arg(short, long, value_enum, default_value_t = Output::Text)]
+        output: Output,
+    },
     /// Change settings, at once and for everybody on the card
     Set {
         #[command(flatten)]

@@ -117,7 +117,7 @@ impl Drop for Cards {
 
 /// `libcuda.so.1` of the software GPU: in a folder beside this program, or in the library folder of an
 /// installation.
-fn software_driver() -> Result<PathBuf> {
+pub fn software_driver() -> Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let folder = program.parent().context("this program's file is in no folder")?;
     let candidates = [folder.join("softcuda/libcuda.so.1"), folder.join("../lib/ebb/softcuda/libcuda.so.1")];

@@ -1,10 +1,15 @@
 //! `ebb soft`: a software GPU seen and set from outside.
 
+use std::path::Path;
+use std::time::Duration;
+
 use anyhow::Result;
+use lab::Bench;
 use model::Nanos;
 use softgpu::card::{Card, ContextView};
 
 use crate::arguments::{Output, SoftVerb};
+use crate::demo::software_driver;
 
 pub fn run(verb: &SoftVerb) -> Result<()> {
     match verb {
@@ -16,6 +21,7 @@ pub fn run(verb: &SoftVerb) -> Result<()> {
                 Output::Json => show_json(&card),
             }
         }
+        SoftVerb::Bench { driver, output } => bench(driver.as_deref(), *output)?,
         SoftVerb::Set { card, domain, switch_cost, timeslice } => {
             let card = Card::attach(&card.card)?;
             if let Some(domain) = domain {
@@ -80,6 +86,73 @@ fn context_json(context: &ContextView) -> String {
         context.on_time.0,
         state(context)
     )
+}
+
+/// A figure, what it must reach, and whether it does.
+struct Figure {
+    name: &'static str,
+    key: &'static str,
+    value: f64,
+    unit: &'static str,
+    bar: Option<(&'static str, bool)>,
+}
+
+fn bench(driver: Option<&Path>, output: Output) -> Result<()> {
+    let driver = driver.map_or_else(software_driver, |path| Ok(path.to_owned()))?;
+    let bench = Bench::new(&driver)?;
+    eprintln!("measuring for about ten seconds");
+    let integers = bench.integers()? / 1e6;
+    let floats = bench.floats()? / 1e6;
+    let launches = bench.launches()?;
+    let launch = |q| launches.at(q).unwrap_or_default().as_micros_f64();
+    let blocks = bench.blocks()? / 1e6;
+    let pace = bench.sleepers(Duration::from_secs(5))?;
+    let figure = |name, key, value, unit, bar| Figure { name, key, value, unit, bar };
+    let figures = [
+        figure(
+            "integer instructions",
+            "integer",
+            integers,
+            "M lanes/s/core",
+            Some((">= 300", integers >= 300.0)),
+        ),
+        figure("f32 multiply-adds", "f32_fma", floats, "M lanes/s/core", Some((">= 300", floats >= 300.0))),
+        figure("blocks dispatched", "blocks", blocks, "M/s", None),
+        figure(
+            "empty launch and wait, p50",
+            "launch_p50",
+            launch(0.5),
+            "µs",
+            Some(("< 20", launch(0.5) < 20.0)),
+        ),
+        figure("empty launch and wait, p99", "launch_p99", launch(0.99), "µs", None),
+        figure(
+            "50 µs blocks, share of pace",
+            "pace",
+            pace.share * 100.0,
+            "%",
+            Some((">= 95", pace.share >= 0.95)),
+        ),
+        figure("50 µs blocks, load", "load", pace.cores, "cores", Some(("< 0.5", pace.cores < 0.5))),
+    ];
+    match output {
+        Output::Text => {
+            println!("{:30} {:>10} {:16} {:>8}", "figure", "measured", "", "bar");
+            for Figure { name, value, unit, bar, .. } in &figures {
+                let verdict = bar.map_or(String::new(), |(bar, met)| {
+                    format!("{bar:>8}  {}", if met { "met" } else { "MISSED" })
+                });
+                println!("{name:30} {value:>10.2} {unit:16} {verdict}");
+            }
+            println!("\n{} SMs; rates per core divide by CPU time", pace.sms);
+        }
+        Output::Json => {
+            let fields: Vec<_> =
+                figures.iter().map(|figure| format!("\"{}\":{:.4}", figure.key, figure.value)).collect();
+            println!("{{{}}}", fields.join(","));
+        }
+    }
+    Ok(())
 }
 
 fn state(context: &ContextView) -> &'static str {

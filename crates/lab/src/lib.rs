@@ -3,9 +3,11 @@
 //! A claim about sharing a GPU is a figure measured side by side in one run: a tenant alone, the same tenant
 //! beside another. This crate has the parts: a small client of any `libcuda.so.1` (`driver`), synthetic
 //! tenants that leave checkable traces (`tenant`), the summary of what a tenant measured and how it travels
-//! between processes (`report`), and the experiment that starts tenants as separate processes (`experiment`).
+//! between processes (`report`), the experiment that starts tenants as separate processes (`experiment`), and
+//! the speed of a software GPU (`bench`).
 //! It prints nothing; whoever shows figures to a person does that.
 
+mod bench;
 mod driver;
 mod error;
 mod experiment;
@@ -13,6 +15,7 @@ mod quantiles;
 mod report;
 mod tenant;
 
+pub use bench::{Bench, Pace};
 pub use error::Error;
 pub use experiment::{Experiment, Phase, Progress, Result as PhaseResult};
 pub use quantiles::Quantiles;

@@ -14,7 +14,6 @@ use crate::driver::{Driver, Function};
 use crate::{Error, Quantiles, Report};
 
 const SOURCE: &str = include_str!("../kernels/tenant.ptx");
-const CLOCK_RATE_KHZ: u32 = 13;
 const MULTIPROCESSORS: u32 = 16;
 
 /// What a tenant does.
@@ -56,7 +55,6 @@ struct Tenant {
     driver: Driver,
     work: Function,
     counts: u64,
-    ticks_per_micro: u64,
     sms: u32,
     expected: [u64; 2],
 }
@@ -68,15 +66,12 @@ impl Tenant {
         let work = driver.function(SOURCE, "work")?;
         driver.allow_shared(work, WHOLE_SM)?;
         let counts = driver.allocate(2)?;
-        let khz = driver.attribute(CLOCK_RATE_KHZ)?;
         let sms = driver.attribute(MULTIPROCESSORS)?;
-        let ticks_per_micro = u64::from(khz.unsigned_abs()) / 1000;
-        Ok(Tenant { driver, work, counts, ticks_per_micro, sms: sms.unsigned_abs(), expected: [0, 0] })
+        Ok(Tenant { driver, work, counts, sms: sms.unsigned_abs(), expected: [0, 0] })
     }
 
     fn launch(&mut self, blocks: u32, shared: u32, length: Nanos) -> Result<(), Error> {
-        let ticks = length.0 / 1000 * self.ticks_per_micro;
-        self.driver.launch(self.work, blocks, THREADS, shared, [self.counts, ticks])?;
+        self.driver.launch(self.work, blocks, THREADS, shared, [self.counts, length.0])?;
         self.expected[0] += u64::from(blocks);
         let trace = |block: u32| u64::from(block.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
         self.expected[1] = (0..blocks).map(trace).fold(self.expected[1], u64::wrapping_add);
