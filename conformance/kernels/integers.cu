@@ -60,15 +60,18 @@ extern "C" __global__ void shifts(const unsigned *low, const unsigned *high, con
     out[4 * i + 2] = __funnelshift_lc(low[i], high[i], by[i]);
     out[4 * i + 3] = __funnelshift_rc(low[i], high[i], by[i]);
     long long both = static_cast<long long>(static_cast<unsigned long long>(high[i]) << 32 | low[i]);
-    wide[i] = (both >> (by[i] & 63)) ^ (both << (by[i] * 5 & 63));
+    wide[i] = (both >> (by[i] & 63)) ^ static_cast<long long>(static_cast<unsigned long long>(both) << (by[i] * 5 & 63));
 }
 
 extern "C" __global__ void permute_bytes(const unsigned *a, const unsigned *b, const unsigned *selector,
                                          unsigned *out, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n)
-        out[i] = __byte_perm(a[i], b[i], selector[i]);
+    if (i >= n)
+        return;
+    out[2 * i] = __byte_perm(a[i], b[i], selector[i]);
+    // The instruction itself can also spread a byte's sign.
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(out[2 * i + 1]) : "r"(a[i]), "r"(b[i]), "r"(selector[i]));
 }
 
 extern "C" __global__ void dot_products(const int *a, const int *b, const int *c, int *out, int n)

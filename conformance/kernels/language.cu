@@ -80,27 +80,28 @@ extern "C" __global__ void mutual_recursion(unsigned *out)
 }
 
 // A machine with sixteen instructions: a jump table in a loop, different for every lane.
-extern "C" __global__ void interpreter(const unsigned char *code, int length, const int *in, int *out, int n)
+extern "C" __global__ void interpreter(const unsigned char *code, int length, const int *in, unsigned *out, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n)
         return;
-    int a = in[i], b = i, pc = i % length;
+    unsigned a = in[i], b = i;
+    int pc = i % length;
     for (int step = 0; step < 40; step++) {
         switch (code[pc] & 15) {
         case 0: a += b; break;
         case 1: b = a - b; break;
         case 2: a = a * 5 + 1; break;
-        case 3: b ^= a >> 3; break;
-        case 4: a = max(a, b); break;
+        case 3: b ^= static_cast<unsigned>(static_cast<int>(a) >> 3); break;
+        case 4: a = max(static_cast<int>(a), static_cast<int>(b)); break;
         case 5: b = min(a, b); break;
         case 6: a = __popc(a); break;
         case 7: b <<= 1; break;
-        case 8: { int t = a; a = b; b = t; break; }
+        case 8: { unsigned t = a; a = b; b = t; break; }
         case 9: if (a & 1) pc += 2; break;
         case 10: a = -a; break;
         case 11: b = ~b; break;
-        case 12: a = b / 3; break;
+        case 12: a = static_cast<int>(b) / 3; break;
         case 13: pc += a & 3; break;
         case 14: b += pc; break;
         default: a ^= 0x5a5a; break;

@@ -42,7 +42,7 @@ extern "C" __global__ void float_to_integer(const float *a, const double *b, lon
     o[0] = __float2int_rn(x), o[1] = __float2int_rz(x), o[2] = __float2int_ru(x), o[3] = __float2int_rd(x);
     o[4] = __float2uint_rn(x), o[5] = __float2ll_rz(x), o[6] = __float2ull_rd(x);
     o[7] = __double2int_rn(y), o[8] = __double2uint_rz(y), o[9] = __double2ll_rd(y), o[10] = __double2ull_ru(y);
-    o[11] = static_cast<signed char>(static_cast<int>(x)) + static_cast<unsigned short>(static_cast<unsigned>(y));
+    o[11] = static_cast<signed char>(__float2int_rz(x)) + static_cast<unsigned short>(__double2uint_rz(y));
 }
 
 extern "C" __global__ void integer_to_float(const long long *a, float *out, double *wide, int n)

@@ -111,6 +111,7 @@ extern "C" __global__ void tiles(const int *in, int *out)
     x = tile.shfl(x, 0) * 10 + static_cast<int>(tile.thread_rank());
     if (tile.any(in[block.thread_rank()] > 90))
         x = -x;
+    __syncwarp();
     if (threadIdx.x % 3 == 0) {
         auto together = cg::coalesced_threads();
         x += 1000 * static_cast<int>(together.size()) + 100000 * static_cast<int>(together.thread_rank());

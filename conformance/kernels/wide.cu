@@ -29,7 +29,7 @@ extern "C" __global__ void arithmetic_128(const ulonglong2 *a, const ulonglong2 
     out[7 * i + 6] = make_ulonglong2(sx < sy, x < y);
 }
 
-// 256-bit sums and differences by the carry flag.
+// 128-bit sums and differences by the carry flag.
 extern "C" __global__ void carry_chain(const unsigned *a, const unsigned *b, unsigned *sum, unsigned *difference,
                                        int n)
 {

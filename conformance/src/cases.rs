@@ -2,8 +2,10 @@
 
 use crate::suite::{Case, PeerProgram};
 
+mod capture;
 mod contexts;
 mod events;
+mod graphs;
 mod hostile;
 mod init;
 mod kernels;
@@ -27,6 +29,8 @@ pub fn all() -> Vec<Case> {
         kernels::CASES,
         streams::CASES,
         events::CASES,
+        graphs::CASES,
+        capture::CASES,
     ]
     .concat()
 }
