@@ -2,19 +2,24 @@
 
 use crate::suite::{Case, PeerProgram};
 
+mod bad_arguments;
 mod capture;
 mod contexts;
 mod events;
+mod faults;
 mod graphs;
 mod hostile;
 mod init;
+mod ipc;
 mod kernels;
 mod launch;
+mod memops;
 mod memory;
 mod modules;
 mod proc_address;
 mod streams;
 mod support;
+mod vmm;
 
 /// Every case of this folder.
 pub fn all() -> Vec<Case> {
@@ -23,19 +28,24 @@ pub fn all() -> Vec<Case> {
         proc_address::CASES,
         contexts::CASES,
         memory::CASES,
+        vmm::CASES,
         modules::CASES,
         hostile::CASES,
         launch::CASES,
         kernels::CASES,
         streams::CASES,
         events::CASES,
+        memops::CASES,
         graphs::CASES,
         capture::CASES,
+        ipc::CASES,
+        faults::CASES,
+        bad_arguments::CASES,
     ]
     .concat()
 }
 
 /// Every program that a case may start as its second process.
 pub fn peers() -> Vec<PeerProgram> {
-    Vec::new()
+    [faults::PEERS, ipc::PEERS].concat()
 }

@@ -34,6 +34,9 @@ struct Options {
     /// Show what cases print.
     #[arg(long)]
     verbose: bool,
+    /// Print the raw code of every call of the bad-argument tables.
+    #[arg(long)]
+    probe: bool,
     /// Run the cases that do no lasting harm in this process, the others in children.
     #[arg(long)]
     in_one_process: bool,
@@ -48,7 +51,17 @@ struct Options {
     rest: Vec<String>,
 }
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
+    match start() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("conformance: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start() -> Result<ExitCode> {
     let options = Options::parse();
     if let Some(name) = &options.child {
         return child(&options, name);
@@ -56,7 +69,7 @@ fn main() -> Result<ExitCode> {
     if let Some(name) = &options.peer {
         return peer(&options, name);
     }
-    let filter = options.filter.as_deref().unwrap_or("");
+    let filter = options.filter.as_deref().unwrap_or(if options.probe { "bad/" } else { "" });
     let cases: Vec<Case> = suite::all().into_iter().filter(|case| case.name.contains(filter)).collect();
     if options.list {
         cases.iter().for_each(|case| println!("{}", case.name));
@@ -150,7 +163,10 @@ fn show(options: &Options, case: &Case, report: &Report) {
     }
     println!("{word:<8}{:<48}{milliseconds:>9.1} ms", case.name);
     reason.lines().for_each(|line| println!("            {line}"));
-    let shown = report.output.lines().filter(|line| options.verbose || line.starts_with("note: "));
+    let wanted = |line: &&str| {
+        options.verbose || line.starts_with("note: ") || (options.probe && line.starts_with("probe: "))
+    };
+    let shown = report.output.lines().filter(wanted);
     shown.for_each(|line| println!("          | {line}"));
 }
 
