@@ -18,13 +18,13 @@ const MIB: u64 = 1 << 20;
 
 /// The most bytes we believe that `compressed` bytes stand for.
 ///
-/// LZ4 cannot say more than 255 bytes in one. Zstd can, without bound; PTX shrinks ten to a hundred times, a
-/// table of equal numbers more, so a thousand times is beyond all that is honest.
+/// LZ4 cannot say more than 255 bytes in one. Zstd can, without bound. PTX shrinks ten to a hundred times, and a
+/// table of a million zeros ten thousand times; so ratios count only where memory does.
 pub fn decompressed_limit(compression: Compression, compressed: u64) -> u64 {
     let limit = match compression {
-        Compression::None => compressed,
+        Compression::None => return compressed,
         Compression::Lz4 => compressed.saturating_mul(255),
-        Compression::Zstd => compressed.saturating_mul(1024).max(MIB),
+        Compression::Zstd => compressed.saturating_mul(1024).max(64 * MIB),
     };
     limit.min(1024 * MIB)
 }

@@ -1,0 +1,12 @@
+#!/bin/sh
+# Fills fuzz/corpus with the images and texts the crates are tested with.
+set -eu
+cd "$(dirname "$0")"
+mkdir -p corpus/ptx corpus/fatbin corpus/cubin
+# Large inputs make slow runs, and the largest is mostly debug tables.
+for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
+    folder=$(basename "$(dirname "$file")")
+    cp "$file" "corpus/ptx/$folder-$(basename "$file")"
+done
+cp ../crates/cubin/test_data/*.fatbin corpus/fatbin/
+cp ../crates/cubin/test_data/*.cubin corpus/cubin/
