@@ -9,6 +9,9 @@ use crate::{Span, TokenKind};
 /// Precedence of `*`, `/` and `%`: what a term of a sum is made of.
 const PRODUCT: u8 = 10;
 
+/// The one name that is a constant.
+pub(super) const WARP_SIZE: &str = "WARP_SZ";
+
 fn precedence(operator: &str) -> Option<u8> {
     Some(match operator {
         "||" => 1,
@@ -91,6 +94,11 @@ impl Parser<'_> {
     fn unary(&mut self, what: &str) -> Option<Constant> {
         match self.kind() {
             TokenKind::Number => self.literal_number(what),
+            TokenKind::Dotted if self.at_fraction() => self.fraction(),
+            TokenKind::Word if self.at_text(WARP_SIZE) => {
+                self.bump();
+                Some(Constant::Signed(32))
+            }
             TokenKind::Minus | TokenKind::Plus | TokenKind::Bang | TokenKind::Tilde => {
                 self.nested(|p| p.signed(what))?
             }
@@ -100,6 +108,20 @@ impl Parser<'_> {
                 None
             }
         }
+    }
+
+    /// `.5`, which looks like a modifier.
+    fn at_fraction(&self) -> bool {
+        self.peek_text().as_bytes().get(1).is_some_and(u8::is_ascii_digit)
+    }
+
+    fn fraction(&mut self) -> Option<Constant> {
+        let span = self.bump();
+        let value = number(self.text(span));
+        if let Err(reason) = value {
+            self.complain(span, reason.to_string());
+        }
+        value.ok()
     }
 
     fn signed(&mut self, what: &str) -> Option<Constant> {

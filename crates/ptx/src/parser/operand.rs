@@ -1,6 +1,7 @@
 //! Operands of instructions and values of initialisers.
 
 use super::cursor::Parser;
+use super::expression::WARP_SIZE;
 use super::literal::Constant;
 use crate::{Operand, Span, TokenKind};
 
@@ -20,6 +21,7 @@ impl Parser<'_> {
     pub fn operand(&mut self) -> Option<Operand> {
         let start = self.peek().span.start;
         match self.kind() {
+            TokenKind::Word if self.at_text(WARP_SIZE) => self.literal(),
             TokenKind::Word => self.named(),
             TokenKind::OpenBracket => self.nested(Self::address)?,
             TokenKind::OpenBrace => {
@@ -65,6 +67,11 @@ impl Parser<'_> {
             TokenKind::Pipe => self.pair(name),
             TokenKind::OpenParen => self.apply(name),
             TokenKind::Equals => self.property(name),
+            TokenKind::OpenBracket => {
+                let message = "array subscripts are not understood; add an offset in bytes";
+                self.complain(self.peek().span, message);
+                None
+            }
             TokenKind::Plus | TokenKind::Minus => {
                 let offset = self.offset()?;
                 let span = self.since(name.start);
