@@ -1,0 +1,134 @@
+//! `ebb` as a user runs it, over the software GPU built beside it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// Builds the driver library in the profile of this test and gives its path.
+fn driver() -> &'static Path {
+    static DRIVER: OnceLock<PathBuf> = OnceLock::new();
+    DRIVER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_ebb")).parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "softcuda"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        build.arg("--target-dir").arg(folder.parent().unwrap());
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the software GPU does not build");
+        folder.join("libsoftcuda.so")
+    })
+}
+
+fn ebb(runtime: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+    command.args(arguments).env("EBB_RUNTIME_DIR", runtime).env_remove("EBB_SOFTGPU").output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn private_folder() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("ebb-test").tempdir().unwrap()
+}
+
+#[test]
+fn the_demo_measures_four_phases_and_leaves_nothing_behind() {
+    let runtime = private_folder();
+    let driver = driver().to_str().unwrap();
+    let output = text(&ebb(runtime.path(), &["demo", "--seconds", "0.5", "-o", "json", "--driver", driver]));
+    for phase in ["latency alone", "best-effort alone", "together, time-sliced", "together, concurrent"] {
+        assert!(output.contains(phase), "{output}");
+    }
+    assert_eq!(output.matches("\"done\"").count(), 6, "{output}");
+    assert_eq!(std::fs::read_dir(runtime.path()).unwrap().count(), 0, "a card was left behind");
+}
+
+#[test]
+fn without_a_driver_the_demo_says_what_to_do() {
+    let runtime = private_folder();
+    let output = ebb(runtime.path(), &["demo", "--driver", "/nowhere/libcuda.so.1"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(message.contains("/nowhere/libcuda.so.1"), "{message}");
+}
+
+/// A best-effort tenant at work on the card `default`.
+fn working_tenant(runtime: &Path) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+    command.args(["tenant", "--class", "best-effort", "--seconds", "600", "--seed", "1", "--driver"]);
+    command.arg(driver()).env("EBB_RUNTIME_DIR", runtime).env_remove("EBB_SOFTGPU");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    // The pipe stays open, or the tenant's first word would end it.
+    std::thread::spawn(move || lines.lines().count());
+    writeln!(child.stdin.as_mut().unwrap(), "go").unwrap();
+    child
+}
+
+fn wait_until(runtime: &Path, what: &str) -> String {
+    for _ in 0..500 {
+        let shown = text(&ebb(runtime, &["soft", "show", "-o", "json"]));
+        if shown.contains(what) {
+            return shown;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("`ebb soft show` never said {what}");
+}
+
+#[test]
+fn killed_tenants_free_the_card_while_others_go_on() {
+    let runtime = private_folder();
+    let mut survivor = working_tenant(runtime.path());
+    for _ in 0..3 {
+        let mut victim = working_tenant(runtime.path());
+        wait_until(runtime.path(), &format!("\"pid\":{}", victim.id()));
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+    }
+    let shown = wait_until(runtime.path(), "\"state\":\"running\"");
+    assert_eq!(shown.matches("\"pid\"").count(), 1, "{shown}");
+    assert!(shown.contains(&format!("\"pid\":{}", survivor.id())), "{shown}");
+    survivor.kill().unwrap();
+    survivor.wait().unwrap();
+    let shown = text(&ebb(runtime.path(), &["soft", "show", "-o", "json"]));
+    assert!(shown.contains("\"memory_used\":0") && shown.contains("\"contexts\":[]"), "{shown}");
+}
+
+#[test]
+fn settings_are_changed_from_outside() {
+    let runtime = private_folder();
+    text(&ebb(runtime.path(), &["soft", "set", "--domain", "shared", "--switch-cost", "7"]));
+    let shown = text(&ebb(runtime.path(), &["soft", "show", "-o", "json"]));
+    assert!(shown.contains("\"domain\":\"shared\"") && shown.contains("\"switch_cost_ns\":7000"), "{shown}");
+    let refused = ebb(runtime.path(), &["soft", "set", "--timeslice", "99=1"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no context 99"));
+}
+
+#[test]
+fn a_runtime_folder_that_cannot_be_used_is_named_in_one_sentence() {
+    let folder = private_folder();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let output = ebb(&file, &["soft", "show"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.contains("EBB_RUNTIME_DIR"), "{message}");
+}
+
+#[test]
+fn the_program_describes_itself() {
+    let runtime = private_folder();
+    assert!(text(&ebb(runtime.path(), &["version"])).starts_with("ebb "));
+    assert!(text(&ebb(runtime.path(), &["man"])).contains(".TH ebb 1"));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(text(&ebb(runtime.path(), &["completions", shell])).contains("demo"));
+    }
+}
