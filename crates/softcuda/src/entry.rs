@@ -1,0 +1,469 @@
+//! The boundary with C: every call comes through `call`, every pointer is taken apart here.
+//!
+//! The exported functions convert each argument with [`FromC`] into the type that the implementation asks
+//! for: `Out` for a result, `In` for a struct, `Array` with a count elsewhere, `Text`, a `Handle`. Holding one
+//! means that the *caller of the CUDA function* has promised what CUDA's manual demands of that parameter:
+//! null, or valid for as many elements as the call says, for as long as the call lasts. They are not `Send`,
+//! so none outlives its call. Behind them everything is safe Rust.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use cuda_abi::*;
+
+use crate::error::{Error, Result, refuse};
+use crate::handles::{Handle, Object};
+use crate::log::{self, Level};
+use crate::state::context::Context;
+use crate::state::event::Event;
+use crate::state::graph::Graph;
+use crate::state::image::{FATBIN_MAGIC, Source};
+use crate::state::link;
+
+/// Runs the body of an entry point: nothing may unwind into C, and failures are said if asked.
+pub fn call(name: &str, body: impl FnOnce() -> Result<()>) -> CUresult {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => CUDA_SUCCESS,
+        Ok(Err(error)) => {
+            report(name, &error);
+            error.code
+        }
+        Err(_) => {
+            log::say(Level::Warn, format_args!("{name}: a bug in the software driver; please report it"));
+            CUDA_ERROR_UNKNOWN
+        }
+    }
+}
+
+fn report(name: &str, error: &Error) {
+    let level = match error.code {
+        CUDA_ERROR_NOT_READY => return,
+        _ if error.why.is_some() => Level::Warn,
+        _ => Level::Debug,
+    };
+    log::say(level, format_args!("{name}: {error}"));
+}
+
+thread_local! {
+    static PER_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a call for which the null stream means the thread's own default stream.
+pub fn per_thread(body: impl FnOnce() -> Result<()>) -> Result<()> {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            PER_THREAD.set(self.0);
+        }
+    }
+    let _restore = Restore(PER_THREAD.replace(true));
+    body()
+}
+
+/// Whether the null stream means the thread's own default stream in this call.
+pub fn is_per_thread() -> bool {
+    PER_THREAD.get()
+}
+
+/// The one conversion from what C passes.
+pub trait FromC<C> {
+    /// # Safety
+    /// `value` is an argument of a CUDA function that is being called, and is as its manual demands.
+    unsafe fn from_c(value: C) -> Self;
+}
+
+impl<T> FromC<T> for T {
+    unsafe fn from_c(value: T) -> T {
+        value
+    }
+}
+
+/// An argument on its way to the same function under another name, with the caller's promise.
+pub struct Passed<T>(T);
+
+impl<T> FromC<T> for Passed<T> {
+    unsafe fn from_c(value: T) -> Passed<T> {
+        Passed(value)
+    }
+}
+
+impl<T> Passed<T> {
+    pub fn on<U: FromC<T>>(self) -> U {
+        // SAFETY: it became `Passed` under the same condition.
+        unsafe { U::from_c(self.0) }
+    }
+}
+
+/// Where one result goes.
+pub struct Out<T>(*mut T);
+
+impl<T> FromC<*mut T> for Out<T> {
+    unsafe fn from_c(value: *mut T) -> Out<T> {
+        Out(value)
+    }
+}
+
+impl<T> Out<T> {
+    /// For a result that nobody asked for.
+    pub fn nowhere() -> Out<T> {
+        Out(ptr::null_mut())
+    }
+
+    /// For a result that we want ourselves.
+    pub fn to(place: &mut T) -> Out<T> {
+        Out(place)
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Null is an error before anything else is done.
+    pub fn check(&self) -> Result<()> {
+        if self.is_null() { refuse(CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+    }
+
+    pub fn set(&self, value: T) -> Result<()> {
+        self.check()?;
+        self.set_if_wanted(value);
+        Ok(())
+    }
+
+    /// For results that a caller may decline with null.
+    pub fn set_if_wanted(&self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: the caller promised a writable place for one `T`; alignment is not taken for granted.
+            unsafe { self.0.write_unaligned(value) };
+        }
+    }
+
+    /// The same place taken for another type of result.
+    pub fn cast<U>(&self) -> Out<U> {
+        Out(self.0.cast())
+    }
+}
+
+impl<T: Copy> Out<T> {
+    /// For parameters that go both ways.
+    pub fn read(&self) -> Result<T> {
+        In(self.0.cast_const()).get()
+    }
+}
+
+/// One struct that the caller passes by pointer.
+pub struct In<T>(*const T);
+
+impl<T> FromC<*const T> for In<T> {
+    unsafe fn from_c(value: *const T) -> In<T> {
+        In(value)
+    }
+}
+
+impl<T> FromC<*mut T> for In<T> {
+    unsafe fn from_c(value: *mut T) -> In<T> {
+        In(value.cast_const())
+    }
+}
+
+impl<T: Copy> In<T> {
+    pub fn optional(&self) -> Option<T> {
+        // SAFETY: not null, so the caller promised a readable `T`.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+
+    pub fn get(&self) -> Result<T> {
+        self.optional().ok_or(CUDA_ERROR_INVALID_VALUE.into())
+    }
+
+    /// The struct's first bytes taken for another type.
+    pub fn cast<U>(&self) -> In<U> {
+        In(self.0.cast())
+    }
+}
+
+/// Several values, as many as another parameter of the call says.
+pub struct Array<T>(*mut T);
+
+impl<T> FromC<*mut T> for Array<T> {
+    unsafe fn from_c(value: *mut T) -> Array<T> {
+        Array(value)
+    }
+}
+
+impl<T> FromC<*const T> for Array<T> {
+    unsafe fn from_c(value: *const T) -> Array<T> {
+        Array(value.cast_mut())
+    }
+}
+
+impl<T: Copy> Array<T> {
+    pub fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// `count` is the number the caller gave for this array.
+    pub fn read(&self, count: usize) -> Result<Vec<T>> {
+        if count > 0 && self.0.is_null() {
+            return refuse(CUDA_ERROR_INVALID_VALUE);
+        }
+        Ok((0..count).map(|index| self.at(index)).collect())
+    }
+
+    /// An element inside the number the caller gave.
+    pub fn at(&self, index: usize) -> T {
+        let place = self.0.wrapping_add(index);
+        // SAFETY: the caller promised so many readable elements.
+        unsafe { place.read_unaligned() }
+    }
+
+    /// Writes `values`, not more than the caller said there is room for.
+    pub fn write(&self, values: &[T]) -> Result<()> {
+        if !values.is_empty() && self.0.is_null() {
+            return refuse(CUDA_ERROR_INVALID_VALUE);
+        }
+        for (index, value) in values.iter().enumerate() {
+            self.put(index, *value);
+        }
+        Ok(())
+    }
+
+    pub fn put(&self, index: usize, value: T) {
+        let place = self.0.wrapping_add(index);
+        // SAFETY: the caller promised so many writable elements.
+        unsafe { place.write_unaligned(value) };
+    }
+
+    /// Reads until `last` holds, that element included, but not beyond `most`.
+    pub fn read_until(&self, most: usize, last: impl Fn(T) -> bool) -> Vec<T> {
+        let mut values = Vec::new();
+        while values.len() < most {
+            let value = self.at(values.len());
+            values.push(value);
+            if last(value) {
+                break;
+            }
+        }
+        values
+    }
+}
+
+/// A string that ends with a zero byte.
+pub struct Text(*const c_char);
+
+impl FromC<*const c_char> for Text {
+    unsafe fn from_c(value: *const c_char) -> Text {
+        Text(value)
+    }
+}
+
+impl Text {
+    /// The string, of which bytes that are no UTF-8 match no name anyway.
+    pub fn get(&self) -> Result<String> {
+        if self.0.is_null() {
+            return refuse(CUDA_ERROR_INVALID_VALUE);
+        }
+        // SAFETY: the caller promised a string that ends with a zero byte.
+        let text = unsafe { CStr::from_ptr(self.0) };
+        Ok(text.to_string_lossy().into_owned())
+    }
+}
+
+/// A place in memory that is only passed on or compared, or read piece by piece with `part`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub u64);
+
+impl<T> FromC<*mut T> for Address {
+    unsafe fn from_c(value: *mut T) -> Address {
+        Address(value.expose_provenance() as u64)
+    }
+}
+
+impl<T> FromC<*const T> for Address {
+    unsafe fn from_c(value: *const T) -> Address {
+        Address(value.expose_provenance() as u64)
+    }
+}
+
+impl Address {
+    pub fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn pointer(self) -> *mut c_void {
+        ptr::with_exposed_provenance_mut(self.0 as usize)
+    }
+
+    /// The values that lie there, in a call that says there are some.
+    pub fn values<T: Copy>(self) -> Array<T> {
+        Array(self.pointer().cast())
+    }
+}
+
+impl<T: Object> FromC<*mut T::Raw> for Handle<T> {
+    unsafe fn from_c(value: *mut T::Raw) -> Handle<T> {
+        Handle::of(value.addr() as u64)
+    }
+}
+
+/// A function of the program, with the argument it wants.
+#[derive(Clone, Copy)]
+pub struct HostFunction {
+    function: unsafe extern "C" fn(*mut c_void),
+    argument: u64,
+}
+
+impl HostFunction {
+    pub fn new(function: CUhostFn, argument: Address) -> Result<HostFunction> {
+        let function = function.ok_or(CUDA_ERROR_INVALID_VALUE)?;
+        Ok(HostFunction { function, argument: argument.0 })
+    }
+
+    pub fn call(self) {
+        // SAFETY: the program passed function and argument to be called with each other, from another thread.
+        unsafe { (self.function)(Address(self.argument).pointer()) };
+    }
+
+    pub fn parts(self) -> (CUhostFn, Address) {
+        (Some(self.function), Address(self.argument))
+    }
+}
+
+/// The older form of a host function, which is told how the stream is.
+#[derive(Clone, Copy)]
+pub struct StreamCallback {
+    function: unsafe extern "C" fn(CUstream, CUresult, *mut c_void),
+    stream: u64,
+    argument: u64,
+}
+
+impl StreamCallback {
+    pub fn new(function: CUstreamCallback, stream: u64, argument: Address) -> Result<StreamCallback> {
+        let function = function.ok_or(CUDA_ERROR_INVALID_VALUE)?;
+        Ok(StreamCallback { function, stream, argument: argument.0 })
+    }
+
+    pub fn call(self, status: CUresult) {
+        let stream = ptr::without_provenance_mut(self.stream as usize);
+        // SAFETY: as for `HostFunction`.
+        unsafe { (self.function)(stream, status, Address(self.argument).pointer()) };
+    }
+}
+
+/// What the program computes the shared memory of a block with.
+pub fn block_to_shared(function: CUoccupancyB2DSize, block: i32) -> Option<usize> {
+    // SAFETY: the program passed the function to be called with block sizes.
+    function.map(|function| unsafe { function(block) })
+}
+
+/// The words of one operation of a batch, whatever it is.
+pub fn words_of(params: &CUstreamBatchMemOpParams) -> [u64; 6] {
+    // SAFETY: `pad` spans the whole union, and any bits are a number.
+    unsafe { params.pad }
+}
+
+/// What an image in the program's memory is, and a copy of it. Nothing says how long it is: bytes are looked
+/// at one by one until it is known what they begin, and then as many are taken as that says of itself.
+pub fn image_at(image: Address) -> Result<Source> {
+    let bytes = image.values::<u8>();
+    let starts_with = |magic: &[u8]| magic.iter().enumerate().all(|(index, byte)| bytes.at(index) == *byte);
+    let word = |offset: usize| u64::from_le_bytes(std::array::from_fn(|index| bytes.at(offset + index)));
+    if starts_with(&FATBIN_WRAPPER.to_le_bytes()) {
+        // The wrapper that compilers put before a container points to it from its second word on.
+        return container_at(Address(word(8)));
+    }
+    if starts_with(&FATBIN_MAGIC.to_le_bytes()) {
+        return container_at(image);
+    }
+    if starts_with(b"\x7fELF") {
+        return Ok(Source::Cubin);
+    }
+    if starts_with(link::MAGIC) {
+        return Source::of_bytes(&bytes.read(usize::try_from(word(8)).unwrap_or(0))?);
+    }
+    Source::of_bytes(&bytes.read_until(MOST_TEXT, |byte| byte == 0))
+}
+
+fn container_at(container: Address) -> Result<Source> {
+    let bytes = container.values::<u8>();
+    if container.is_null() || !(0..4).all(|index| bytes.at(index) == FATBIN_MAGIC.to_le_bytes()[index]) {
+        return refuse(CUDA_ERROR_INVALID_IMAGE);
+    }
+    // Magic, version (2 bytes), size of the header (2 bytes), size of what follows it (8 bytes).
+    let header = usize::from(u16::from_le_bytes([bytes.at(6), bytes.at(7)]));
+    let body = u64::from_le_bytes(std::array::from_fn(|index| bytes.at(8 + index)));
+    match usize::try_from(body).ok().and_then(|body| body.checked_add(header)) {
+        Some(size) if header >= 16 && size <= MOST_CONTAINER => Ok(Source::Fatbin(bytes.read(size)?)),
+        _ => refuse(CUDA_ERROR_INVALID_IMAGE),
+    }
+}
+
+const FATBIN_WRAPPER: u32 = 0x4662_43b1;
+/// Longer images are mistakes: a text without an end, a size that is garbage.
+const MOST_TEXT: usize = 1 << 30;
+const MOST_CONTAINER: usize = 4 << 30;
+
+/// The beginning of the value of a launch attribute, as words.
+pub fn words_of_attribute(value: &CUlaunchAttributeValue) -> [u32; 4] {
+    // SAFETY: `pad` spans the whole union, and any bits are a number.
+    let bytes: [c_char; 64] = unsafe { value.pad };
+    std::array::from_fn(|word| u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * word + byte] as u8)))
+}
+
+/// A place for a result that the program named in a list of places.
+pub fn out_at<T>(place: Address) -> Out<T> {
+    Out(place.pointer().cast())
+}
+
+/// The number of the device in a location.
+pub fn location_id(location: &CUmemLocation) -> c_int {
+    // SAFETY: the only field of the union.
+    unsafe { location.__bindgen_anon_1.id }
+}
+
+/// The parameters of a node of a graph, of which a union holds one kind.
+pub enum NodeParams {
+    Empty,
+    Kernel(CUDA_KERNEL_NODE_PARAMS),
+    Copy(CUDA_MEMCPY3D, Handle<Context>),
+    Fill(CUDA_MEMSET_NODE_PARAMS, Handle<Context>),
+    Host(CUDA_HOST_NODE_PARAMS),
+    Child(Handle<Graph>),
+    Record(Handle<Event>),
+    Wait(Handle<Event>),
+    Words(CUDA_BATCH_MEM_OP_NODE_PARAMS),
+    Other(u32),
+}
+
+/// Takes the union apart as its type says.
+pub fn node_params(params: &CUgraphNodeParams) -> NodeParams {
+    // All kinds begin at the same place, and the structs without a context are the beginnings of those with.
+    let place = Address((&raw const params.__bindgen_anon_1).expose_provenance() as u64);
+    let context = |offset: usize| Handle::of(Address(place.0 + offset as u64).values::<u64>().at(0));
+    match params.type_ {
+        CU_GRAPH_NODE_TYPE_EMPTY => NodeParams::Empty,
+        CU_GRAPH_NODE_TYPE_KERNEL => NodeParams::Kernel(place.values().at(0)),
+        CU_GRAPH_NODE_TYPE_MEMCPY => {
+            // Two words of flags come first, then the context, then the copy.
+            let copy = Address(place.0 + std::mem::offset_of!(CUDA_MEMCPY_NODE_PARAMS, copyParams) as u64);
+            let owner = context(std::mem::offset_of!(CUDA_MEMCPY_NODE_PARAMS, copyCtx));
+            NodeParams::Copy(copy.values().at(0), owner)
+        }
+        CU_GRAPH_NODE_TYPE_MEMSET => NodeParams::Fill(
+            place.values().at(0),
+            context(std::mem::offset_of!(CUDA_MEMSET_NODE_PARAMS_v2, ctx)),
+        ),
+        CU_GRAPH_NODE_TYPE_HOST => NodeParams::Host(place.values().at(0)),
+        CU_GRAPH_NODE_TYPE_GRAPH => NodeParams::Child(context_free(place)),
+        CU_GRAPH_NODE_TYPE_EVENT_RECORD => NodeParams::Record(context_free(place)),
+        CU_GRAPH_NODE_TYPE_WAIT_EVENT => NodeParams::Wait(context_free(place)),
+        CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => NodeParams::Words(place.values().at(0)),
+        kind => NodeParams::Other(kind.0),
+    }
+}
+
+/// A handle at the beginning of a struct.
+fn context_free<T: Object>(place: Address) -> Handle<T> {
+    Handle::of(place.values::<u64>().at(0))
+}

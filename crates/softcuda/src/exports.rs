@@ -1,0 +1,73 @@
+//! The symbols of the library.
+//!
+//! Every function of the driver is exported. `refusals` answers for all of them; a function named in
+//! `api::implemented` hides its refusal, so the list there is the list of what works. The twins for per-thread
+//! default streams follow from those.
+
+#![allow(non_snake_case, clippy::too_many_arguments)]
+
+use std::ffi::c_void;
+
+use cuda_abi::{CUresult, Function};
+
+use crate::entry::{self, FromC, Passed};
+use crate::error::Result;
+
+/// Those that are hidden by an implementation are of no use, and the compiler says so.
+#[allow(dead_code)]
+pub mod refusals {
+    use crate::error::{Error, Result};
+
+    macro_rules! refuse_each {
+        ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+            $(pub fn $name($(_: $type),*) -> Result<()> { Err(Error::unsupported(stringify!($name))) })*
+        };
+    }
+    cuda_abi::for_each_function!(refuse_each);
+}
+
+mod twins {
+    use super::*;
+
+    macro_rules! pass_each {
+        ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $plain:ident;)*) => {
+            $(pub fn $name($($arg: Passed<$type>),*) -> Result<()> {
+                entry::per_thread(move || super::chosen::$plain($($arg.on()),*))
+            })*
+        };
+    }
+    cuda_abi::for_each_per_thread_function!(pass_each);
+}
+
+mod chosen {
+    pub use crate::api::implemented::*;
+
+    macro_rules! import_each {
+        ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $plain:ident;)*) => {
+            $(pub use super::twins::$name;)*
+        };
+    }
+    cuda_abi::for_each_per_thread_function!(import_each);
+}
+
+macro_rules! export_each {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(#[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> CUresult {
+            entry::call(stringify!($name), move || {
+                chosen::$name($({
+                    // SAFETY: an argument of the CUDA function that is being called, under its manual's terms.
+                    unsafe { FromC::from_c($arg) }
+                }),*)
+            })
+        })*
+
+        const ADDRESSES: [*const c_void; Function::COUNT] = [$($name as *const c_void),*];
+    };
+}
+cuda_abi::for_each_function!(export_each);
+
+/// Where a function of the library is, for `cuGetProcAddress`.
+pub fn address_of(function: Function) -> *const c_void {
+    ADDRESSES[function.index()]
+}
