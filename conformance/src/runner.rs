@@ -103,7 +103,7 @@ fn kill_group(child: &Child) {
 
 fn judge(status: Option<ExitStatus>, reason: &str, stderr: &str, timeout: Duration) -> Outcome {
     let Some(status) = status else {
-        return Outcome::Failed(format!("no result within {} s", timeout.as_secs()));
+        return Outcome::Failed(format!("no result within {timeout:?}"));
     };
     let last_words = || stderr.trim().lines().last().unwrap_or("nothing on stderr").to_owned();
     match status.code() {
@@ -208,5 +208,56 @@ impl Drop for Peer {
         // It may have ended by itself; either way nothing of it shall outlive the case.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::Mutex;
+
+    /// A script cannot be started while it is open for writing in a process that another test is just starting.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    /// What becomes of a case whose child is this shell script.
+    fn outcome_of(script: &str) -> Outcome {
+        let _turn = ONE_AT_A_TIME.lock().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("child");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let launcher = Launcher {
+            program: &program,
+            driver: Path::new("libcuda.so.1"),
+            timeout: Duration::from_millis(500),
+            environment: &[],
+        };
+        launcher.run("any/case").outcome
+    }
+
+    #[test]
+    fn a_child_tells_its_outcome() {
+        assert_eq!(outcome_of("echo chatter; printf '\\001outcome\\n'; exit 0"), Outcome::Passed);
+        let failed = outcome_of("echo chatter; printf '\\001outcome\\nwrong sum\\n'; exit 10");
+        assert_eq!(failed, Outcome::Failed("wrong sum".into()));
+        let skipped = outcome_of("printf '\\001outcome\\nno such device\\n'; exit 20");
+        assert_eq!(skipped, Outcome::Skipped("no such device".into()));
+    }
+
+    #[test]
+    fn dying_is_failing() {
+        let killed = outcome_of("echo last words >&2; kill -SEGV $$");
+        assert_eq!(killed, Outcome::Failed("killed by signal 11: last words".into()));
+        let status = outcome_of("exit 3");
+        assert_eq!(status, Outcome::Failed("exit status 3: nothing on stderr".into()));
+    }
+
+    #[test]
+    fn a_child_that_hangs_is_ended_with_its_own_children() {
+        let started = Instant::now();
+        let hung = outcome_of("sleep 100 & sleep 100");
+        assert_eq!(hung, Outcome::Failed("no result within 500ms".into()));
+        assert!(started.elapsed() < Duration::from_secs(20));
     }
 }

@@ -4,7 +4,7 @@ use crate::answer::Code;
 use crate::cases::support::{Gate, Log, ORDER, attribute, eventually};
 use crate::context::Context;
 use crate::driver::*;
-use crate::memory::Pinned;
+use crate::memory::{Buffer, Pinned};
 use crate::module::Module;
 use crate::stream::{NON_BLOCKING, Stream};
 use crate::suite::Case;
@@ -24,6 +24,7 @@ pub const CASES: &[Case] = &[
     Case::new("stream/per_thread_default_is_its_own", per_thread_default),
     Case::new("stream/per_thread_entry_points", per_thread_entry_points),
     Case::new("stream/streams_run_side_by_side", side_by_side),
+    Case::new("stream/threads_submit_side_by_side", threads),
     Case::new("stream/flags_priority_context_and_id", properties),
     Case::new("stream/destroy_lets_work_finish", destroy_with_work),
     Case::new("stream/priority_range_and_clamping", priority_range),
@@ -172,6 +173,31 @@ fn side_by_side(context: &Context<'_>) -> Result<()> {
     });
     flag.set(0, 1);
     result
+}
+
+fn threads(context: &Context<'_>) -> Result<()> {
+    const COUNT: usize = 256;
+    let module = Module::load(context, ORDER.usual())?;
+    let affine = module.function("affine")?;
+    let one_thread = |seed: u32| -> Result<()> {
+        context.enter()?;
+        let stream = Stream::new(context, NON_BLOCKING)?;
+        let values = Buffer::<u32>::new(context, COUNT)?;
+        context.cuMemsetD32Async(values.address(), seed, COUNT, stream.handle()).ok()?;
+        let mut want = vec![seed; COUNT];
+        for factor in 1..=150u32 {
+            affine.launch(2, 128, 0, stream.handle(), args![&values, factor, COUNT as i32])?;
+            for (i, x) in want.iter_mut().enumerate() {
+                *x = x.wrapping_mul(factor).wrapping_add(i as u32);
+            }
+        }
+        stream.synchronize()?;
+        compare::equal(&values.read()?, &want)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..6).map(|seed| scope.spawn(move || one_thread(seed))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no thread panics"))
+    })
 }
 
 fn properties(context: &Context<'_>) -> Result<()> {
