@@ -27,5 +27,5 @@ extern "C" __global__ void flush_subnormals(const float *x, const float *y, floa
     if (i >= n)
         return;
     out[4 * i] = x[i] + y[i], out[4 * i + 1] = x[i] * y[i];
-    out[4 * i + 2] = fmaxf(x[i], y[i]), out[4 * i + 3] = x[i] < y[i] ? 1.0f : 0.0f;
+    out[4 * i + 2] = fmaxf(x[i], y[i]), out[4 * i + 3] = fabsf(fminf(x[i], y[i]));
 }
