@@ -1,4 +1,4 @@
-//! The cases, one file per subject. Each file ends its list with what it has; nothing is registered elsewhere.
+//! The cases, one file per subject; each file lists its own in `CASES`, and its second processes in `PEERS`.
 
 use crate::suite::{Case, PeerProgram};
 

@@ -5,7 +5,9 @@
 //! drivers arguments that no checked wrapper would let pass, so the mark would stand on every line and warn of
 //! nothing. The one crossing into C is in [`crate::driver::abi`]; each case runs in a process of its own.
 
+use crate::answer::Code;
 use anyhow::{Context as _, Result, bail};
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -27,7 +29,7 @@ unsafe impl Send for Driver {}
 unsafe impl Sync for Driver {}
 
 impl Driver {
-    /// Opens the library and looks up every entry point by name.
+    /// Opens the library and looks up every entry point, by name or as [`BY_PROC_ADDRESS`] says.
     pub fn open(path: &Path) -> Result<Driver> {
         let name = CString::new(path.as_os_str().as_encoded_bytes()).context("a path with a zero byte")?;
         // SAFETY: `name` is a C string; a driver's initialisers are as trustworthy as the driver we are asked to test.
@@ -36,7 +38,32 @@ impl Driver {
             bail!("cannot open {}: {}", path.display(), last_dl_error());
         }
         let table = abi::Table::fill(|symbol| lookup(handle, symbol));
-        Ok(Driver { path: path.to_owned(), handle, table })
+        let mut driver = Driver { path: path.to_owned(), handle, table };
+        if std::env::var_os(BY_PROC_ADDRESS).is_some() {
+            driver.table = driver.table_by_proc_address()?;
+        }
+        Ok(driver)
+    }
+
+    /// What `cuGetProcAddress` answers for every name, version and flag under which a symbol can be had.
+    fn table_by_proc_address(&self) -> Result<abi::Table> {
+        let mut found: HashMap<&str, *mut c_void> = HashMap::new();
+        for name in base_names() {
+            let c_name = CString::new(name)?;
+            for &version in VERSIONS {
+                for flag in [0, u64::from(CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM.0)] {
+                    let Lookup::Found(function) = abi::symbol(name, version, flag) else { continue };
+                    let (mut address, status) = (ptr::null_mut(), ptr::null_mut());
+                    let answer =
+                        self.cuGetProcAddress_v2(c_name.as_ptr(), &mut address, version, flag, status);
+                    if answer.code == Code::SUCCESS {
+                        found.insert(function.name(), address);
+                    }
+                }
+            }
+        }
+        let address_of = |symbol: &CStr| symbol.to_str().ok().and_then(|name| found.get(name).copied());
+        Ok(abi::Table::fill(|symbol| address_of(symbol).unwrap_or(ptr::null_mut())))
     }
 
     /// The path it was opened by.
@@ -59,6 +86,21 @@ impl Driver {
         // SAFETY: the driver answered success and a non-null pointer, which it documents as a static C string.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
+}
+
+/// Set in the environment, it makes [`Driver::open`] take every entry point from `cuGetProcAddress`, as the runtime does.
+pub const BY_PROC_ADDRESS: &str = "EBB_CONFORMANCE_BY_PROC_ADDRESS";
+
+/// Every version at which some function appeared, as far as the newest driver this suite has met.
+pub const VERSIONS: &[i32] = &[
+    2000, 2010, 2020, 2030, 3000, 3010, 3020, 4000, 4010, 4020, 5000, 5050, 6000, 6050, 7000, 7050, 8000,
+    9000, 9010, 9020, 10000, 10010, 10020, 11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080,
+    12000, 12010, 12020, 12030, 12040, 12050, 12060, 12080, 12090, 13000,
+];
+
+/// The names one asks for: those symbols that the table itself knows as a base name at the newest version.
+pub fn base_names() -> impl Iterator<Item = &'static str> {
+    Function::all().map(Function::name).filter(|name| !matches!(abi::symbol(name, -1, 0), Lookup::NotFound))
 }
 
 fn lookup(handle: *mut c_void, symbol: &CStr) -> *mut c_void {

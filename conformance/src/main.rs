@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use conformance::driver::Driver;
+use conformance::driver::{BY_PROC_ADDRESS, Driver};
 use conformance::runner::{self, Launcher, Report};
 use conformance::suite::{self, Case, Outcome};
 use std::path::PathBuf;
@@ -37,6 +37,9 @@ struct Options {
     /// Print the raw code of every call of the bad-argument tables.
     #[arg(long)]
     probe: bool,
+    /// Take every function from cuGetProcAddress instead of by its exported name.
+    #[arg(long, conflicts_with = "in_one_process")]
+    by_proc_address: bool,
     /// Run the cases that do no lasting harm in this process, the others in children.
     #[arg(long)]
     in_one_process: bool,
@@ -108,7 +111,9 @@ struct Totals {
 fn run(options: &Options, cases: &[Case]) -> Result<ExitCode> {
     let program = std::env::current_exe()?;
     let timeout = Duration::from_secs(options.timeout);
-    let launcher = Launcher { program: &program, driver: &options.driver, timeout, environment: &[] };
+    let route = [(BY_PROC_ADDRESS.to_owned(), "1".to_owned())];
+    let environment = if options.by_proc_address { &route[..] } else { &[] };
+    let launcher = Launcher { program: &program, driver: &options.driver, timeout, environment };
     let totals = Mutex::new(Totals::default());
     let done = |case: &Case, report: &Report| {
         let mut totals = totals.lock().expect("nothing panics while holding the totals");

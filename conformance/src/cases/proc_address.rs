@@ -13,13 +13,6 @@ pub const CASES: &[Case] = &[
     Case::bare("proc_address/found_functions_work", works),
 ];
 
-/// Every version at which some function appeared.
-const VERSIONS: &[i32] = &[
-    2000, 2010, 2020, 2030, 3000, 3010, 3020, 4000, 4010, 4020, 5000, 5050, 6000, 6050, 7000, 7050, 8000,
-    9000, 9010, 9020, 10000, 10010, 10020, 11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080,
-    12000, 12010, 12020, 12030, 12040, 12050, 12060, 12080, 12090, 13000,
-];
-
 fn table(driver: &Driver) -> Result<()> {
     driver.cuInit(0).ok()?;
     let mut newest = 0;
@@ -52,11 +45,6 @@ fn table(driver: &Driver) -> Result<()> {
         bail!("{} of {asked} answers are wrong: {}", wrong.len(), wrong[..wrong.len().min(12)].join("; "));
     }
     Ok(())
-}
-
-/// The names one asks for: those symbols that the table itself knows as a base name at the newest version.
-fn base_names() -> impl Iterator<Item = &'static str> {
-    Function::all().map(Function::name).filter(|name| !matches!(symbol(name, -1, 0), Lookup::NotFound))
 }
 
 fn who_is(driver: &Driver, address: *mut c_void) -> String {
