@@ -90,16 +90,23 @@ pub fn cuDeviceGetPCIBusId(pciBusId: Array<c_char>, len: c_int, dev: CUdevice) -
 pub fn cuDeviceGetByPCIBusId(dev: Out<CUdevice>, pciBusId: Text) -> Result<()> {
     driver()?;
     dev.check()?;
-    let text = pciBusId.get()?.to_lowercase();
-    let forms = [
-        format!("{PCI_DOMAIN:04x}:{PCI_BUS:02x}:{PCI_DEVICE:02x}.0"),
-        format!("{PCI_BUS:02x}:{PCI_DEVICE:02x}.0"),
-    ];
-    let short = forms[0].trim_end_matches(".0");
-    if forms.contains(&text) || text == short || text.ends_with(&forms[0]) {
-        return dev.set(DEVICE);
+    match bus_id(&pciBusId.get()?) {
+        Some(place) if place == [PCI_DOMAIN, PCI_BUS, PCI_DEVICE] => dev.set(DEVICE),
+        Some(_) => refuse(CUDA_ERROR_INVALID_DEVICE),
+        None => refuse(CUDA_ERROR_INVALID_VALUE),
     }
-    refuse(CUDA_ERROR_INVALID_DEVICE)
+}
+
+/// The numbers in `domain:bus:device.function`, of which domain and function may be missing.
+fn bus_id(text: &str) -> Option<[i32; 3]> {
+    let place = text.split('.').next()?;
+    let numbers =
+        place.split(':').map(|part| i32::from_str_radix(part, 16).ok()).collect::<Option<Vec<i32>>>()?;
+    match numbers[..] {
+        [domain, bus, device] => Some([domain, bus, device]),
+        [bus, device] => Some([0, bus, device]),
+        _ => None,
+    }
 }
 
 pub fn cuDeviceCanAccessPeer(canAccessPeer: Out<c_int>, dev: CUdevice, peerDev: CUdevice) -> Result<()> {
@@ -139,4 +146,18 @@ pub fn cuDeviceGetTexture1DLinearMaxWidth(
 ) -> Result<()> {
     driver()?.check_device(dev)?;
     Err(Error::unsupported("a texture"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bus_id;
+
+    #[test]
+    fn bus_ids_have_three_forms() {
+        assert_eq!(bus_id("0000:EB:00.0"), Some([0, 0xeb, 0]));
+        assert_eq!(bus_id("0001:eb:1f"), Some([1, 0xeb, 0x1f]));
+        assert_eq!(bus_id("eb:00.0"), Some([0, 0xeb, 0]));
+        assert_eq!(bus_id("nonsense"), None);
+        assert_eq!(bus_id(""), None);
+    }
 }

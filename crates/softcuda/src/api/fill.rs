@@ -17,7 +17,8 @@ fn enqueue(fill: Fill, stream: Handle<Stream>) -> Result<()> {
 
 fn check(stream: &Stream, fill: Fill) -> Result<Operation> {
     require(fill.to.is_multiple_of(fill.pattern.bytes()))?;
-    require(fill.height <= 1 || fill.pitch.is_multiple_of(fill.pattern.bytes()))?;
+    let row = fill.width.checked_mul(fill.pattern.bytes()).ok_or(CUDA_ERROR_INVALID_VALUE)?;
+    require(fill.height <= 1 || (fill.pitch.is_multiple_of(fill.pattern.bytes()) && fill.pitch >= row))?;
     let operation = Operation::Fill(fill);
     if fill.width > 0 && fill.height > 0 {
         operation.check(&stream.context()?.driver.space)?;

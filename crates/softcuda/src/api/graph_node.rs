@@ -12,6 +12,7 @@ use crate::entry::{HostFunction, NodeParams};
 use crate::state::event::Event;
 use crate::state::function::Function;
 use crate::state::graph::{Graph, Node};
+use crate::state::graph_memory::{self, GraphMemory};
 use crate::state::library::LibraryKernel;
 use crate::state::operation::{KernelLaunch, Operation};
 
@@ -91,6 +92,12 @@ pub fn words(params: &CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<Operation> {
     Ok(operation)
 }
 
+/// Only what graphs allocate is theirs to free.
+fn free(address: CUdeviceptr) -> Result<Operation> {
+    require(graph_memory::contains(address))?;
+    Ok(Operation::Free(address))
+}
+
 /// A child graph is copied when it is added.
 fn child(graph: Handle<Graph>) -> Result<Operation> {
     Ok(Operation::Child(graph.get()?.duplicate()?))
@@ -152,7 +159,48 @@ adders! {
     cuGraphAddEventRecordNode(event: Handle<Event>) = Ok(Operation::Record(event.get()?));
     cuGraphAddEventWaitNode(event: Handle<Event>) = Ok(Operation::Wait(event.get()?));
     cuGraphAddBatchMemOpNode(nodeParams: In<CUDA_BATCH_MEM_OP_NODE_PARAMS>) = words(&nodeParams.get()?);
+    cuGraphAddMemFreeNode(dptr: CUdeviceptr) = free(dptr);
     cuGraphAddNode(nodeParams: In<CUgraphNodeParams>) = any(&nodeParams.get()?);
+}
+
+/// Gives its address back in the parameters.
+pub fn cuGraphAddMemAllocNode(
+    phGraphNode: Out<CUgraphNode>,
+    hGraph: Handle<Graph>,
+    dependencies: Array<CUgraphNode>,
+    numDependencies: usize,
+    nodeParams: Out<CUDA_MEM_ALLOC_NODE_PARAMS>,
+) -> Result<()> {
+    let driver = driver()?;
+    let mut params = nodeParams.read()?;
+    require(params.poolProps.allocType == CU_MEM_ALLOCATION_TYPE_PINNED)?;
+    driver.check_device(crate::entry::location_id(&params.poolProps.location))?;
+    let memory = GraphMemory::allocate(driver, params.bytesize as u64)?;
+    params.dptr = memory.address();
+    add(&phGraphNode, hGraph, &dependencies, numDependencies, || Ok(Operation::Allocate(memory)))?;
+    nodeParams.set(params)
+}
+
+pub fn cuGraphMemAllocNodeGetParams(
+    hNode: Handle<Node>,
+    params_out: Out<CUDA_MEM_ALLOC_NODE_PARAMS>,
+) -> Result<()> {
+    driver()?;
+    let Operation::Allocate(memory) = hNode.get()?.operation() else {
+        return refuse(CUDA_ERROR_INVALID_VALUE);
+    };
+    let mut params = CUDA_MEM_ALLOC_NODE_PARAMS::default();
+    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location.type_ = CU_MEM_LOCATION_TYPE_DEVICE;
+    params.bytesize = memory.bytes() as usize;
+    params.dptr = memory.address();
+    params_out.set(params)
+}
+
+pub fn cuGraphMemFreeNodeGetParams(hNode: Handle<Node>, dptr_out: Out<CUdeviceptr>) -> Result<()> {
+    driver()?;
+    let Operation::Free(address) = hNode.get()?.operation() else { return refuse(CUDA_ERROR_INVALID_VALUE) };
+    dptr_out.set(address)
 }
 
 pub fn cuGraphAddNode_v2(

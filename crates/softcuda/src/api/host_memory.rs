@@ -59,10 +59,10 @@ pub fn cuMemHostGetFlags(pFlags: Out<c_uint>, p: Address) -> Result<()> {
 pub fn cuMemHostRegister_v2(p: Address, bytesize: usize, Flags: c_uint) -> Result<()> {
     let context = current::context()?;
     let known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+    require(Flags & !(known | CU_MEMHOSTREGISTER_IOMEMORY) == 0 && !p.is_null() && bytesize > 0)?;
     if Flags & CU_MEMHOSTREGISTER_IOMEMORY != 0 {
         return Err(Error::unsupported("registering memory of a device"));
     }
-    require(Flags & !known == 0 && !p.is_null() && bytesize > 0)?;
     capture::forbid_unsafe_call()?;
     let read_only = Flags & CU_MEMHOSTREGISTER_READ_ONLY != 0;
     Ok(context.driver.space.register(context.owner(), p.0, bytesize as u64, read_only)?)

@@ -3,7 +3,7 @@
 use softgpu::memory::{DevicePointer, RegionKind};
 
 use super::prelude::*;
-use crate::state::{capture, pool};
+use crate::state::{capture, graph_memory, pool};
 
 pub fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) -> Result<()> {
     let context = current::context()?;
@@ -54,6 +54,9 @@ pub fn cuMemAllocPitch_v2(
 pub fn cuMemFree_v2(dptr: CUdeviceptr) -> Result<()> {
     let context = current::context()?;
     if dptr == 0 {
+        return Ok(());
+    }
+    if graph_memory::contains(dptr) {
         return Ok(());
     }
     let driver = context.driver;

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::prelude::*;
 use crate::state::capture;
+use crate::state::graph_memory::{self, GraphMemory};
 use crate::state::operation::Operation;
 use crate::state::pool::Pool;
 
@@ -28,16 +29,21 @@ fn allocate(out: &Out<CUdeviceptr>, bytes: usize, pool: &Arc<Pool>, stream: Hand
     let context = stream.context()?;
     out.check()?;
     if let Some(capture) = capture::of(&stream, &context)? {
-        capture.invalidate();
-        return Err(Error::unsupported("allocating memory in a captured stream"));
+        let memory = GraphMemory::allocate(context.driver, bytes as u64)?;
+        out.set(memory.address())?;
+        return capture.add(&stream, Operation::Allocate(memory));
     }
     out.set(pool.allocate(context.driver, &stream, bytes as u64)?)
 }
 
 pub fn cuMemFreeAsync(dptr: CUdeviceptr, hStream: Handle<Stream>) -> Result<()> {
     let stream = Stream::find(hStream)?;
-    if dptr == 0 {
-        return Ok(());
+    if graph_memory::contains(dptr) {
+        // It belongs to its graph, and goes with it.
+        return match capture::of(&stream, &*stream.context()?)? {
+            Some(capture) => capture.add(&stream, Operation::Free(dptr)),
+            None => Ok(()),
+        };
     }
     let region = stream.context()?.driver.space.lookup(dptr);
     require(

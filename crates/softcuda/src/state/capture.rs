@@ -114,6 +114,7 @@ pub fn join(stream: &Stream, own: Option<Arc<Capture>>, capture: &Arc<Capture>, 
     if let Some(own) = &own {
         if !Arc::ptr_eq(own, capture) {
             own.invalidate();
+            capture.invalidate();
             return refuse(if capture.is_ended() {
                 CUDA_ERROR_STREAM_CAPTURE_ISOLATION
             } else {
@@ -238,7 +239,7 @@ impl Capture {
 
     /// Makes a node of an operation of a stream that takes part.
     pub fn add(&self, stream: &Stream, operation: Operation) -> Result<()> {
-        if matches!(operation, Operation::Callback(_) | Operation::Free(_)) {
+        if matches!(operation, Operation::Callback(_)) {
             self.invalidate();
             return Err(Error::new(
                 CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,

@@ -109,7 +109,10 @@ impl Event {
         match self.mark() {
             Mark::Unrecorded => Ok(None),
             Mark::Recorded(task) => Ok(Some(task)),
-            Mark::Captured { .. } => refuse(CUDA_ERROR_CAPTURED_EVENT),
+            Mark::Captured { capture, .. } => {
+                capture.invalidate();
+                refuse(CUDA_ERROR_CAPTURED_EVENT)
+            }
         }
     }
 

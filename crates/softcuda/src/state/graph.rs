@@ -86,6 +86,7 @@ impl Node {
             Operation::Record(_) => CU_GRAPH_NODE_TYPE_EVENT_RECORD,
             Operation::Wait(_) => CU_GRAPH_NODE_TYPE_WAIT_EVENT,
             Operation::Words(_) => CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+            Operation::Allocate(_) => CU_GRAPH_NODE_TYPE_MEM_ALLOC,
             Operation::Free(_) => CU_GRAPH_NODE_TYPE_MEM_FREE,
             Operation::Child(_) => CU_GRAPH_NODE_TYPE_GRAPH,
         }

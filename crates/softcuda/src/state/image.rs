@@ -48,8 +48,6 @@ impl Source {
     }
 }
 
-/// First word of a fatbin container.
-pub const FATBIN_MAGIC: u32 = 0xba55_ed50;
 /// The newest architecture whose PTX the device takes.
 pub const ARCHITECTURE: u32 = 90;
 

@@ -8,6 +8,7 @@ pub mod event;
 pub mod exec;
 pub mod function;
 pub mod graph;
+pub mod graph_memory;
 pub mod image;
 pub mod library;
 pub mod limits;

@@ -13,6 +13,7 @@ use super::context::Context;
 use super::event::{Event, Mark};
 use super::function::Function;
 use super::graph::Graph;
+use super::graph_memory::{self, GraphMemory};
 use super::lock;
 use super::pool;
 use super::stream::Stream;
@@ -36,6 +37,8 @@ pub enum Operation {
     Record(Arc<Event>),
     Wait(Arc<Event>),
     Words(Arc<[WordOperation]>),
+    /// Memory of a graph, which is there as long as the graph is.
+    Allocate(Arc<GraphMemory>),
     /// Gives memory of a pool back.
     Free(u64),
     Child(Arc<Graph>),
@@ -142,7 +145,9 @@ impl Operation {
     fn steps(&self, context: &Arc<Context>) -> Result<Vec<Work>> {
         let space = Arc::clone(&context.driver.space);
         Ok(match self {
-            Operation::Empty | Operation::Record(_) | Operation::Wait(_) => vec![Work::Nothing],
+            Operation::Empty | Operation::Record(_) | Operation::Wait(_) | Operation::Allocate(_) => {
+                vec![Work::Nothing]
+            }
             Operation::Kernel(launch) => launch.steps(context)?,
             Operation::Copy(copy) => {
                 let copy = *copy;
@@ -166,6 +171,7 @@ impl Operation {
                 vec![Work::Callback(Box::new(move || callback.call(status())))]
             }
             Operation::Words(words) => words.iter().map(|word| word.work(&space)).collect(),
+            Operation::Free(address) if graph_memory::contains(*address) => vec![Work::Nothing],
             Operation::Free(address) => {
                 let address = *address;
                 vec![host("a free", move || pool::free(&space, address))]

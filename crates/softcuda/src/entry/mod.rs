@@ -6,8 +6,11 @@
 //! null, or valid for as many elements as the call says, for as long as the call lasts. They are not `Send`,
 //! so none outlives its call. Behind them everything is safe Rust.
 
+mod image;
+mod unions;
+
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -16,11 +19,8 @@ use cuda_abi::*;
 use crate::error::{Error, Result, refuse};
 use crate::handles::{Handle, Object};
 use crate::log::{self, Level};
-use crate::state::context::Context;
-use crate::state::event::Event;
-use crate::state::graph::Graph;
-use crate::state::image::{FATBIN_MAGIC, Source};
-use crate::state::link;
+pub use image::image_at;
+pub use unions::{NodeParams, location_id, node_params, words_of, words_of_attribute};
 
 /// Runs the body of an entry point: nothing may unwind into C, and failures are said if asked.
 pub fn call(name: &str, body: impl FnOnce() -> Result<()>) -> CUresult {
@@ -259,14 +259,18 @@ impl FromC<*const c_char> for Text {
 }
 
 impl Text {
-    /// The string, of which bytes that are no UTF-8 match no name anyway.
-    pub fn get(&self) -> Result<String> {
+    /// The bytes before the zero byte.
+    fn bytes(&self) -> Result<&[u8]> {
         if self.0.is_null() {
             return refuse(CUDA_ERROR_INVALID_VALUE);
         }
-        // SAFETY: the caller promised a string that ends with a zero byte.
-        let text = unsafe { CStr::from_ptr(self.0) };
-        Ok(text.to_string_lossy().into_owned())
+        // SAFETY: the caller promised a string that ends with a zero byte, for as long as the call lasts.
+        Ok(unsafe { CStr::from_ptr(self.0) }.to_bytes())
+    }
+
+    /// The string, of which bytes that are no UTF-8 match no name anyway.
+    pub fn get(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(self.bytes()?).into_owned())
     }
 }
 
@@ -289,6 +293,11 @@ impl<T> FromC<*const T> for Address {
 impl Address {
     pub fn is_null(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether these bytes lie there, looked at one by one.
+    fn begins_with(self, bytes: &[u8]) -> bool {
+        bytes.iter().enumerate().all(|(index, byte)| self.values::<u8>().at(index) == *byte)
     }
 
     pub fn pointer(self) -> *mut c_void {
@@ -357,113 +366,7 @@ pub fn block_to_shared(function: CUoccupancyB2DSize, block: i32) -> Option<usize
     function.map(|function| unsafe { function(block) })
 }
 
-/// The words of one operation of a batch, whatever it is.
-pub fn words_of(params: &CUstreamBatchMemOpParams) -> [u64; 6] {
-    // SAFETY: `pad` spans the whole union, and any bits are a number.
-    unsafe { params.pad }
-}
-
-/// What an image in the program's memory is, and a copy of it. Nothing says how long it is: bytes are looked
-/// at one by one until it is known what they begin, and then as many are taken as that says of itself.
-pub fn image_at(image: Address) -> Result<Source> {
-    let bytes = image.values::<u8>();
-    let starts_with = |magic: &[u8]| magic.iter().enumerate().all(|(index, byte)| bytes.at(index) == *byte);
-    let word = |offset: usize| u64::from_le_bytes(std::array::from_fn(|index| bytes.at(offset + index)));
-    if starts_with(&FATBIN_WRAPPER.to_le_bytes()) {
-        // The wrapper that compilers put before a container points to it from its second word on.
-        return container_at(Address(word(8)));
-    }
-    if starts_with(&FATBIN_MAGIC.to_le_bytes()) {
-        return container_at(image);
-    }
-    if starts_with(b"\x7fELF") {
-        return Ok(Source::Cubin);
-    }
-    if starts_with(link::MAGIC) {
-        return Source::of_bytes(&bytes.read(usize::try_from(word(8)).unwrap_or(0))?);
-    }
-    Source::of_bytes(&bytes.read_until(MOST_TEXT, |byte| byte == 0))
-}
-
-fn container_at(container: Address) -> Result<Source> {
-    let bytes = container.values::<u8>();
-    if container.is_null() || !(0..4).all(|index| bytes.at(index) == FATBIN_MAGIC.to_le_bytes()[index]) {
-        return refuse(CUDA_ERROR_INVALID_IMAGE);
-    }
-    // Magic, version (2 bytes), size of the header (2 bytes), size of what follows it (8 bytes).
-    let header = usize::from(u16::from_le_bytes([bytes.at(6), bytes.at(7)]));
-    let body = u64::from_le_bytes(std::array::from_fn(|index| bytes.at(8 + index)));
-    match usize::try_from(body).ok().and_then(|body| body.checked_add(header)) {
-        Some(size) if header >= 16 && size <= MOST_CONTAINER => Ok(Source::Fatbin(bytes.read(size)?)),
-        _ => refuse(CUDA_ERROR_INVALID_IMAGE),
-    }
-}
-
-const FATBIN_WRAPPER: u32 = 0x4662_43b1;
-/// Longer images are mistakes: a text without an end, a size that is garbage.
-const MOST_TEXT: usize = 1 << 30;
-const MOST_CONTAINER: usize = 4 << 30;
-
-/// The beginning of the value of a launch attribute, as words.
-pub fn words_of_attribute(value: &CUlaunchAttributeValue) -> [u32; 4] {
-    // SAFETY: `pad` spans the whole union, and any bits are a number.
-    let bytes: [c_char; 64] = unsafe { value.pad };
-    std::array::from_fn(|word| u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * word + byte] as u8)))
-}
-
 /// A place for a result that the program named in a list of places.
 pub fn out_at<T>(place: Address) -> Out<T> {
     Out(place.pointer().cast())
-}
-
-/// The number of the device in a location.
-pub fn location_id(location: &CUmemLocation) -> c_int {
-    // SAFETY: the only field of the union.
-    unsafe { location.__bindgen_anon_1.id }
-}
-
-/// The parameters of a node of a graph, of which a union holds one kind.
-pub enum NodeParams {
-    Empty,
-    Kernel(CUDA_KERNEL_NODE_PARAMS),
-    Copy(CUDA_MEMCPY3D, Handle<Context>),
-    Fill(CUDA_MEMSET_NODE_PARAMS, Handle<Context>),
-    Host(CUDA_HOST_NODE_PARAMS),
-    Child(Handle<Graph>),
-    Record(Handle<Event>),
-    Wait(Handle<Event>),
-    Words(CUDA_BATCH_MEM_OP_NODE_PARAMS),
-    Other(u32),
-}
-
-/// Takes the union apart as its type says.
-pub fn node_params(params: &CUgraphNodeParams) -> NodeParams {
-    // All kinds begin at the same place, and the structs without a context are the beginnings of those with.
-    let place = Address((&raw const params.__bindgen_anon_1).expose_provenance() as u64);
-    let context = |offset: usize| Handle::of(Address(place.0 + offset as u64).values::<u64>().at(0));
-    match params.type_ {
-        CU_GRAPH_NODE_TYPE_EMPTY => NodeParams::Empty,
-        CU_GRAPH_NODE_TYPE_KERNEL => NodeParams::Kernel(place.values().at(0)),
-        CU_GRAPH_NODE_TYPE_MEMCPY => {
-            // Two words of flags come first, then the context, then the copy.
-            let copy = Address(place.0 + std::mem::offset_of!(CUDA_MEMCPY_NODE_PARAMS, copyParams) as u64);
-            let owner = context(std::mem::offset_of!(CUDA_MEMCPY_NODE_PARAMS, copyCtx));
-            NodeParams::Copy(copy.values().at(0), owner)
-        }
-        CU_GRAPH_NODE_TYPE_MEMSET => NodeParams::Fill(
-            place.values().at(0),
-            context(std::mem::offset_of!(CUDA_MEMSET_NODE_PARAMS_v2, ctx)),
-        ),
-        CU_GRAPH_NODE_TYPE_HOST => NodeParams::Host(place.values().at(0)),
-        CU_GRAPH_NODE_TYPE_GRAPH => NodeParams::Child(context_free(place)),
-        CU_GRAPH_NODE_TYPE_EVENT_RECORD => NodeParams::Record(context_free(place)),
-        CU_GRAPH_NODE_TYPE_WAIT_EVENT => NodeParams::Wait(context_free(place)),
-        CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => NodeParams::Words(place.values().at(0)),
-        kind => NodeParams::Other(kind.0),
-    }
-}
-
-/// A handle at the beginning of a struct.
-fn context_free<T: Object>(place: Address) -> Handle<T> {
-    Handle::of(place.values::<u64>().at(0))
 }
