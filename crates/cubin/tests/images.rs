@@ -197,6 +197,16 @@ fn container_of(flags: u64, payload: &[u8], claimed: u64) -> Vec<u8> {
     bytes
 }
 
+/// An empty list of entries, but behind the last byte.
+#[test]
+fn a_container_ends_inside_its_bytes() {
+    let mut bytes = [0_u8; 40];
+    bytes[..8].copy_from_slice(&[0x50, 0xed, 0x55, 0xba, 1, 0, 48, 0]);
+    assert!(matches!(Fatbin::read(&bytes), Err(Error::Truncated { offset: 48, have: 0, .. })));
+    bytes[6] = 40;
+    assert_eq!(Fatbin::read(&bytes).expect("it is whole").to_string(), "nothing");
+}
+
 #[test]
 fn no_truncation_is_taken_for_whole() {
     for bytes in [RAW, ZSTD, ZSTD_ALL, LZ4, VARIANTS] {
