@@ -9,14 +9,11 @@ pub(crate) fn slice<'a>(
     count: u64,
     what: &'static str,
 ) -> Result<&'a [u8], Error> {
-    let rest = bytes.get(offset..).unwrap_or(&[]);
+    let rest = bytes.get(offset..);
     let wanted = usize::try_from(count).ok();
-    wanted.and_then(|wanted| rest.get(..wanted)).ok_or(Error::Truncated {
-        what,
-        offset,
-        wanted: count,
-        have: rest.len(),
-    })
+    // Even no bytes at all must have their place inside.
+    let slice = rest.zip(wanted).and_then(|(rest, wanted)| rest.get(..wanted));
+    slice.ok_or(Error::Truncated { what, offset, wanted: count, have: rest.map_or(0, <[u8]>::len) })
 }
 
 /// A header already known to be long enough.
