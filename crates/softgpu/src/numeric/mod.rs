@@ -6,8 +6,8 @@
 //!
 //! Two ideas carry it. Every value of f16, bf16, tf32, fp8 and f32 is exact in f64, so the narrow
 //! formats compute in f64 and round once at the end; where the f64 result is itself inexact it is
-//! *rounded to odd* ([`odd`]), which loses no information a later, narrower rounding could want.
-//! Only f64 in a directed rounding needs more than that: [`exact`] does it in 256-bit integers.
+//! *rounded to odd* (`odd`), which loses no information a later, narrower rounding could want.
+//! Only f64 in a directed rounding needs more than that: `exact` does it in 256-bit integers.
 //! Round-to-nearest f32 and f64, which is nearly everything a kernel does, is the host's own
 //! arithmetic.
 //!
