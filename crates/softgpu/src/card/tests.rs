@@ -197,7 +197,7 @@ fn a_process_that_is_killed_frees_what_it_held() {
         let mut other = child(folder.path(), role);
         let pid = other.id();
         let resident = || card.resident_blocks().iter().sum::<u32>() == 2;
-        wait_for(|| resident());
+        wait_for(resident);
         if role == "hold" {
             wait_for(|| card.contexts().iter().any(|context| context.pid == pid));
         } else {
