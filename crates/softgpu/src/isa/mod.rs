@@ -8,9 +8,14 @@
 //! An instruction is a function pointer and its operands. The function was picked by [`crate::lower`], which
 //! alone knows what PTX means; [`crate::simt`] holds the functions and the loop that calls them.
 
+mod types;
+
+use std::collections::HashMap;
+
 use model::Dim3;
 
 use crate::simt::{Flow, Machine};
+pub use types::Type;
 
 pub const LANES: usize = 32;
 
@@ -175,6 +180,8 @@ pub struct Image {
     pub lists: Vec<Slot>,
     pub pool: Vec<PoolRow>,
     pub pool_addresses: Vec<PoolAddress>,
+    /// Loops that may only wait for a clock: first and last instruction.
+    pub clock_loops: HashMap<u32, u32>,
 }
 
 /// Function pointers are numbers no memory access can reach: bits 48 to 55 make them non-canonical.

@@ -154,12 +154,12 @@ impl Machine<'_> {
 
 /// `ld`: to `d`, or to the registers of the list when there are several.
 pub(crate) fn load<const SPACE: u8, T: Memory, D: Lane>(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
-    if m.trial.is_some() && !m.try_access::<SPACE>(i, mask, Access::Read) {
+    let count = i.aux & COUNT;
+    let size = T::SIZE * count;
+    if m.trial.is_some() && !m.try_access::<SPACE>(i, mask, size, Access::Read) {
         return Flow::Fault;
     }
     m.warp.polled |= i.aux & POLLS != 0;
-    let count = i.aux & COUNT;
-    let size = T::SIZE * count;
     let mut page = Page::NONE;
     for lane in each_lane(mask) {
         let address = m.address(i, lane);
@@ -191,14 +191,14 @@ pub(crate) fn load<const SPACE: u8, T: Memory, D: Lane>(m: &mut Machine<'_>, i: 
 
 /// `st`: from `b`, or from the registers of the list when there are several.
 pub(crate) fn store<const SPACE: u8, T: Memory, D: Lane>(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
-    if m.trial.is_some() && !m.try_access::<SPACE>(i, mask, Access::Write) {
+    let count = i.aux & COUNT;
+    let size = T::SIZE * count;
+    if m.trial.is_some() && !m.try_access::<SPACE>(i, mask, size, Access::Write) {
         return Flow::Fault;
     }
     if i.aux & ORDERED != 0 {
         fence(Ordering::Release);
     }
-    let count = i.aux & COUNT;
-    let size = T::SIZE * count;
     let mut page = Page::NONE;
     for lane in each_lane(mask) {
         let address = m.address(i, lane);

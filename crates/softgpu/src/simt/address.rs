@@ -67,6 +67,11 @@ impl LocalMemory {
         if inside { self.bytes.pointer((lane * self.stride) as u64 + offset, size) } else { None }
     }
 
+    pub(crate) fn copy(&mut self) -> LocalMemory {
+        let copied = self.bytes.granules.iter_mut().map(|granule| UnsafeCell::new(*granule.get_mut()));
+        LocalMemory { bytes: Bytes { granules: copied.collect(), len: self.bytes.len }, stride: self.stride }
+    }
+
     #[cold]
     fn grow(&mut self, stride: usize) {
         let mut bytes = Bytes::zeroed(stride * LANES);

@@ -27,7 +27,8 @@ struct Barrier {
 
 #[derive(Debug, Default)]
 pub(crate) struct Barriers {
-    barriers: [Barrier; BARRIERS],
+    /// The last one is the cluster's, which is a single block.
+    barriers: [Barrier; BARRIERS + 1],
     /// Barriers at which some thread has arrived.
     pending: u32,
     /// Threads of the block that have not exited, by warp and in all.
@@ -72,7 +73,7 @@ impl Barriers {
     pub(crate) fn exit(&mut self, warp: usize, lanes: u32) {
         self.living[warp] &= !lanes;
         self.threads -= lanes.count_ones();
-        for id in (0..BARRIERS).filter(|id| self.pending >> id & 1 != 0).collect::<Vec<_>>() {
+        for id in (0..=BARRIERS).filter(|id| self.pending >> id & 1 != 0).collect::<Vec<_>>() {
             self.check(id);
         }
     }
@@ -126,7 +127,7 @@ pub(crate) fn barrier(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
     let id = m.source::<u32>(i.a).get(lane) as usize;
     let expected = if i.b == Slot::NONE { 0 } else { m.source::<u32>(i.b).get(lane) };
     let uneven = i.b != Slot::NONE && (expected == 0 || expected as usize % LANES != 0);
-    if id >= BARRIERS || uneven {
+    if id > BARRIERS || uneven {
         return m.fail(Fault::IllegalInstruction(format!("barrier {id} of {expected} threads")), lane);
     }
     let truths = if i.c == Slot::NONE { 0 } else { m.predicate(i.c) };

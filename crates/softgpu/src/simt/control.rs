@@ -9,7 +9,7 @@ use crate::isa::{Instruction, Slot};
 /// Rows of registers one warp may stack up by calls: 128 MiB.
 const MOST_ROWS: usize = 1 << 20;
 /// What a call costs of the stack besides the local variables of the callee: what a card saves there.
-const CALL_BYTES: u32 = 16;
+pub(crate) const CALL_BYTES: u32 = 16;
 /// The window of local memory is 16 MiB, and CUDA allows a thread 512 KiB.
 pub(crate) const MOST_LOCAL: u32 = 512 << 10;
 
@@ -68,7 +68,8 @@ pub(crate) fn branch_indexed(m: &mut Machine<'_>, i: &Instruction, mask: u32) ->
 /// `ret` from a kernel, and `exit`.
 pub(crate) fn exit(m: &mut Machine<'_>, _: &Instruction, mask: u32) -> Flow {
     if m.trial.is_some() {
-        return Flow::Fault;
+        // Whoever leaves the program leaves the loop.
+        return Flow::Reschedule;
     }
     m.warp.dead |= mask;
     m.warp.active &= !mask;

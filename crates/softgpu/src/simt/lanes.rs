@@ -61,11 +61,15 @@ impl Lane for u64 {
 /// A row of a warp's registers. It may be written while other references to the file exist, since operands of
 /// one instruction overlap.
 #[repr(transparent)]
-pub(crate) struct RegisterRow(#[allow(dead_code, reason = "read and written through `Lanes`")] UnsafeCell<PoolRow>);
+pub(crate) struct RegisterRow(UnsafeCell<PoolRow>);
 
 impl RegisterRow {
     pub(crate) fn zero() -> RegisterRow {
         RegisterRow(UnsafeCell::new(PoolRow::splat(0)))
+    }
+
+    pub(crate) fn copy(&mut self) -> RegisterRow {
+        RegisterRow(UnsafeCell::new(*self.0.get_mut()))
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `lanes` | reading and writing rows of registers |
 //! | `control`, `sync`, `barrier` | branches and calls; instructions of several lanes; barriers of the block |
 //! | `address`, `access`, `atomics` | memory |
+//! | `stack`, `print` | the stack of a thread; device-side printf |
 //! | `special`, `clock` | special registers; sleeping, and waiting for a clock without burning time |
 //! | `ops` | arithmetic, by family |
 
@@ -32,7 +33,9 @@ mod launch;
 mod machine;
 mod module;
 pub(crate) mod ops;
+pub(crate) mod print;
 pub(crate) mod special;
+pub(crate) mod stack;
 pub(crate) mod sync;
 mod warp;
 

@@ -1,0 +1,4 @@
+//! Small programs through the whole of lowering and execution.
+
+mod compiled;
+mod harness;
