@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::prelude::*;
 use crate::state::capture;
+use crate::state::driver::CONTEXT_VERSION;
 use crate::state::event::Event;
 use crate::state::stream::{GREATEST_PRIORITY, LEAST_PRIORITY};
 
@@ -21,7 +22,7 @@ pub fn cuCtxCreate_v2(pctx: Out<CUcontext>, flags: c_uint, dev: CUdevice) -> Res
     check_flags(flags)?;
     driver.check_device(dev)?;
     let context = Context::create(driver, None, flags)?;
-    current::push(&context);
+    current::push(context.handle)?;
     pctx.set(context.handle.raw())
 }
 
@@ -82,8 +83,7 @@ pub fn cuCtxDetach(ctx: Handle<Context>) -> Result<()> {
 
 pub fn cuCtxPushCurrent_v2(ctx: Handle<Context>) -> Result<()> {
     driver()?;
-    current::push(&ctx.get()?);
-    Ok(())
+    current::push(ctx)
 }
 
 pub fn cuCtxPushCurrent(ctx: Handle<Context>) -> Result<()> {
@@ -102,12 +102,7 @@ pub fn cuCtxPopCurrent(pctx: Out<CUcontext>) -> Result<()> {
 
 pub fn cuCtxSetCurrent(ctx: Handle<Context>) -> Result<()> {
     driver()?;
-    if ctx.is_null() {
-        current::set(None);
-    } else {
-        current::set(Some(&ctx.get()?));
-    }
-    Ok(())
+    current::set(ctx)
 }
 
 pub fn cuCtxGetCurrent(pctx: Out<CUcontext>) -> Result<()> {
@@ -116,7 +111,10 @@ pub fn cuCtxGetCurrent(pctx: Out<CUcontext>) -> Result<()> {
 }
 
 pub fn cuCtxGetDevice(device: Out<CUdevice>) -> Result<()> {
-    current::context_whatever_its_state()?;
+    driver()?;
+    if current::handle().is_null() {
+        return refuse(CUDA_ERROR_INVALID_CONTEXT);
+    }
     device.set(DEVICE)
 }
 
@@ -149,7 +147,8 @@ pub fn cuCtxGetId(ctx: Handle<Context>, ctxId: Out<c_ulonglong>) -> Result<()> {
 }
 
 pub fn cuCtxGetApiVersion(ctx: Handle<Context>, version: Out<c_uint>) -> Result<()> {
-    version.set(given_or_current(ctx)?.api_version.load(Relaxed))
+    given_or_current(ctx)?;
+    version.set(CONTEXT_VERSION)
 }
 
 pub fn cuCtxSynchronize() -> Result<()> {

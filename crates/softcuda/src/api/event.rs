@@ -37,8 +37,10 @@ pub fn cuEventRecordWithFlags(hEvent: Handle<Event>, hStream: Handle<Stream>, fl
 }
 
 pub fn cuEventQuery(hEvent: Handle<Event>) -> Result<()> {
-    driver()?;
-    hEvent.get()?.query()
+    crate::entry::even_in_host_functions(|| {
+        driver()?;
+        hEvent.get()?.query()
+    })
 }
 
 pub fn cuEventSynchronize(hEvent: Handle<Event>) -> Result<()> {

@@ -97,13 +97,12 @@ pub fn cuGraphUpload(hGraph: Handle<Exec>, hStream: Handle<Stream>) -> Result<()
     Stream::find(hStream).map(drop)
 }
 
-/// In a captured stream the graph becomes a child graph of what is being captured.
 pub fn cuGraphLaunch(hGraph: Handle<Exec>, hStream: Handle<Stream>) -> Result<()> {
     let stream = Stream::find(hStream)?;
     let exec = hGraph.get()?;
     if let Some(capture) = capture::of(&stream, &*stream.context()?)? {
         capture.invalidate();
-        return Err(Error::unsupported("launching a graph in a captured stream"));
+        return refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     exec.launch(&stream)
 }

@@ -1,6 +1,9 @@
 //! Host memory: page-locked and registered.
 
-use softgpu::memory::{DevicePointer, RegionKind};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use softgpu::memory::{DevicePointer, Region, RegionKind};
 
 use super::prelude::*;
 use crate::state::capture;
@@ -10,50 +13,61 @@ pub fn cuMemHostAlloc(pp: Out<*mut c_void>, bytesize: usize, Flags: c_uint) -> R
     pp.check()?;
     let known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     require(Flags & !known == 0)?;
-    allocate(&context, &pp, bytesize)
+    allocate(&context, &pp, bytesize, Flags)
 }
 
 pub fn cuMemAllocHost_v2(pp: Out<*mut c_void>, bytesize: usize) -> Result<()> {
     let context = current::context()?;
     pp.check()?;
-    allocate(&context, &pp, bytesize)
+    allocate(&context, &pp, bytesize, 0)
 }
 
-fn allocate(context: &Context, out: &Out<*mut c_void>, bytes: usize) -> Result<()> {
+/// What host memory was allocated with, where that was more than nothing.
+static FLAGS: Mutex<BTreeMap<u64, c_uint>> = Mutex::new(BTreeMap::new());
+
+fn allocate(context: &Context, out: &Out<*mut c_void>, bytes: usize, flags: c_uint) -> Result<()> {
     require(bytes > 0)?;
     capture::forbid_unsafe_call()?;
     let pointer = context.driver.space.allocate_host(context.owner(), bytes as u64)?;
+    if flags != 0 {
+        lock(&FLAGS).insert(pointer.0, flags);
+    }
     out.set(Address(pointer.0).pointer())
 }
 
 pub fn cuMemFreeHost(p: Address) -> Result<()> {
     let context = current::context()?;
     capture::forbid_unsafe_call()?;
+    if p.is_null() {
+        return Ok(());
+    }
     context.wait_for_all()?;
-    Ok(context.driver.space.free_host(DevicePointer(p.0))?)
+    context.driver.space.free_host(DevicePointer(p.0))?;
+    lock(&FLAGS).remove(&p.0);
+    Ok(())
 }
 
 pub fn cuMemHostGetDevicePointer_v2(pdptr: Out<CUdeviceptr>, p: Address, Flags: c_uint) -> Result<()> {
     let context = current::context()?;
     require(Flags == 0)?;
     pdptr.check()?;
-    is_host(&context, p)?;
+    require(host_region(&context, p)?.kind != RegionKind::Managed)?;
     pdptr.set(p.0)
 }
 
-fn is_host(context: &Context, address: Address) -> Result<RegionKind> {
-    match context.driver.space.lookup(address.0).map(|region| region.kind) {
-        Some(kind @ (RegionKind::Pinned | RegionKind::Registered | RegionKind::Managed)) => Ok(kind),
-        _ => refuse(CUDA_ERROR_INVALID_VALUE),
-    }
+fn host_region(context: &Context, address: Address) -> Result<Region> {
+    let kinds = [RegionKind::Pinned, RegionKind::Registered, RegionKind::Managed];
+    let region = context.driver.space.lookup(address.0).filter(|region| kinds.contains(&region.kind));
+    region.ok_or(CUDA_ERROR_INVALID_VALUE.into())
 }
 
 pub fn cuMemHostGetFlags(pFlags: Out<c_uint>, p: Address) -> Result<()> {
     let context = current::context()?;
     pFlags.check()?;
-    is_host(&context, p)?;
-    // With unified addressing all host memory is portable and mapped, whatever was asked for.
-    pFlags.set(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+    let region = host_region(&context, p)?;
+    // With unified addressing all host memory is mapped, whatever was asked for.
+    let asked = lock(&FLAGS).get(&region.base.0).copied().unwrap_or(0);
+    pFlags.set(asked | CU_MEMHOSTALLOC_DEVICEMAP)
 }
 
 pub fn cuMemHostRegister_v2(p: Address, bytesize: usize, Flags: c_uint) -> Result<()> {

@@ -38,8 +38,7 @@ pub fn cuGetProcAddress(symbol: Text, pfn: Out<*mut c_void>, cudaVersion: c_int,
     if address.is_null() { refuse(CUDA_ERROR_NOT_FOUND) } else { Ok(()) }
 }
 
-/// The newer form says in `symbolStatus` what it found, and is content if the pointer is null. Without a place
-/// for the status it is the older form.
+/// The newer form says in `symbolStatus` what it found, and is content to give a null pointer.
 pub fn cuGetProcAddress_v2(
     symbol: Text,
     pfn: Out<*mut c_void>,
@@ -50,12 +49,12 @@ pub fn cuGetProcAddress_v2(
     let (address, status) = find(&symbol, cudaVersion, flags)?;
     pfn.set(address)?;
     symbolStatus.set_if_wanted(status);
-    if address.is_null() { refuse(CUDA_ERROR_NOT_FOUND) } else { Ok(()) }
+    Ok(())
 }
 
 fn find(symbol: &Text, version: c_int, flags: u64) -> Result<(*mut c_void, CUdriverProcAddressQueryResult)> {
     let name = symbol.get()?;
-    require(flags & !PROC_FLAGS == 0)?;
+    require(flags & !PROC_FLAGS == 0 && version <= VERSION)?;
     Ok(match cuda_abi::symbol(&name, version, flags) {
         Lookup::Found(function) => (exports::address_of(function).cast_mut(), CU_GET_PROC_ADDRESS_SUCCESS),
         Lookup::VersionTooLow => (std::ptr::null_mut(), CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT),

@@ -49,14 +49,8 @@ fn add(linker: &Linker, kind: CUjitInputType, bytes: &[u8]) -> Result<()> {
         _ => return refuse(CUDA_ERROR_INVALID_VALUE),
     }
     match Source::of_bytes(bytes)? {
-        Source::Ptx(text) if kind == CU_JIT_INPUT_PTX => {
-            linker.add(text);
-            Ok(())
-        }
-        source @ (Source::Fatbin(_) | Source::Cubin) if kind != CU_JIT_INPUT_PTX => {
-            linker.add(source.ptx()?);
-            Ok(())
-        }
+        Source::Ptx(text) if kind == CU_JIT_INPUT_PTX => linker.add(text),
+        source @ (Source::Fatbin(_) | Source::Cubin) if kind != CU_JIT_INPUT_PTX => linker.add(source.ptx()?),
         _ => refuse(CUDA_ERROR_INVALID_IMAGE),
     }
 }

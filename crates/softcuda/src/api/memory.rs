@@ -53,6 +53,7 @@ pub fn cuMemAllocPitch_v2(
 /// Freeing waits for what is running, as the real call does: a kernel may still use the memory.
 pub fn cuMemFree_v2(dptr: CUdeviceptr) -> Result<()> {
     let context = current::context()?;
+    capture::forbid_unsafe_call()?;
     if dptr == 0 {
         return Ok(());
     }
@@ -64,7 +65,6 @@ pub fn cuMemFree_v2(dptr: CUdeviceptr) -> Result<()> {
     let freeable =
         owned.is_some_and(|region| matches!(region.kind, RegionKind::Device | RegionKind::Managed));
     require(freeable)?;
-    capture::forbid_unsafe_call()?;
     context.wait_for_all()?;
     Ok(pool::free(&driver.space, dptr)?)
 }

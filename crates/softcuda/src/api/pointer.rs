@@ -41,13 +41,13 @@ impl Pointer {
             CU_POINTER_ATTRIBUTE_HOST_POINTER => {
                 self.known()?;
                 let of_host = self.is_host() || self.kind() == Some(RegionKind::Managed);
-                require(of_host)?;
-                out.cast::<*mut c_void>().set(Address(self.address).pointer())
+                out.cast::<u64>().set(if of_host { self.address } else { 0 })?;
+                require(of_host)
             }
             CU_POINTER_ATTRIBUTE_BUFFER_ID => out.cast::<c_ulonglong>().set(self.known()?.id),
             CU_POINTER_ATTRIBUTE_IS_MANAGED => {
                 self.known()?;
-                out.cast::<bool>().set(self.kind() == Some(RegionKind::Managed))
+                yes_or_no(out, self.kind() == Some(RegionKind::Managed))
             }
             CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => {
                 self.known()?;
@@ -55,22 +55,27 @@ impl Pointer {
             }
             CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => {
                 self.known()?;
-                out.cast::<bool>().set(self.kind() == Some(RegionKind::Device))
+                let plain = self.kind() == Some(RegionKind::Device) && pool::of(self.address).is_none();
+                yes_or_no(out, plain)
             }
             CU_POINTER_ATTRIBUTE_RANGE_START_ADDR => out.cast::<CUdeviceptr>().set(self.known()?.base.0),
             CU_POINTER_ATTRIBUTE_RANGE_SIZE => out.cast::<usize>().set(self.known()?.bytes as usize),
-            CU_POINTER_ATTRIBUTE_MAPPED => out.cast::<bool>().set(self.region.is_some()),
+            CU_POINTER_ATTRIBUTE_MAPPED => {
+                self.known()?;
+                yes_or_no(out, true)
+            }
             CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
                 self.known()?;
-                out.cast::<bool>().set(false)
+                yes_or_no(out, !self.is_host())
             }
             CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => {
                 self.known()?;
                 out.cast::<u64>().set(0)
             }
-            CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE => {
+            CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE
+            | CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => {
                 self.known()?;
-                out.cast::<bool>().set(false)
+                yes_or_no(out, false)
             }
             CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => {
                 self.known()?;
@@ -124,7 +129,8 @@ pub fn cuPointerGetAttributes(
     let pointer = Pointer::look_up(ptr)?;
     for (attribute, place) in attributes.read(count)?.into_iter().zip(data.read(count)?) {
         require(
-            (CU_POINTER_ATTRIBUTE_CONTEXT.0..=CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID.0).contains(&attribute.0),
+            (CU_POINTER_ATTRIBUTE_CONTEXT.0..=CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE.0)
+                .contains(&attribute.0),
         )?;
         let out = crate::entry::out_at(Address(place.expose_provenance() as u64));
         out.check()?;
@@ -135,6 +141,11 @@ pub fn cuPointerGetAttributes(
     Ok(())
 }
 
+/// A truth value takes four bytes here.
+fn yes_or_no(out: &Out<c_void>, value: bool) -> Result<()> {
+    out.cast::<u32>().set(u32::from(value))
+}
+
 fn empty(attribute: CUpointer_attribute, out: &Out<c_void>) -> Result<()> {
     match attribute {
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE => out.cast::<u32>().set(0),
@@ -143,7 +154,8 @@ fn empty(attribute: CUpointer_attribute, out: &Out<c_void>) -> Result<()> {
         | CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
         | CU_POINTER_ATTRIBUTE_MAPPED
         | CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
-        | CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE => out.cast::<bool>().set(false),
+        | CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE
+        | CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE => yes_or_no(out, false),
         CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => out.cast::<u32>().set(0),
         _ => out.cast::<u64>().set(0),
     }

@@ -68,9 +68,10 @@ pub fn cuStreamGetCtx_v2(
     cuStreamGetCtx(hStream, pCtx)
 }
 
-/// Whether the stream may be waited for; asking spoils a capture.
+/// Whether the stream may be waited for; asking spoils a capture, of this stream or of others.
 fn outside_capture(stream: &Stream) -> Result<()> {
     let context = stream.context()?;
+    capture::forbid_unsafe_call()?;
     if let Some(capture) = capture::of(stream, &context)? {
         capture.invalidate();
         return refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -79,9 +80,11 @@ fn outside_capture(stream: &Stream) -> Result<()> {
 }
 
 pub fn cuStreamQuery(hStream: Handle<Stream>) -> Result<()> {
-    let stream = Stream::find(hStream)?;
-    outside_capture(&stream)?;
-    if stream.is_idle()? { Ok(()) } else { refuse(CUDA_ERROR_NOT_READY) }
+    crate::entry::even_in_host_functions(|| {
+        let stream = Stream::find(hStream)?;
+        outside_capture(&stream)?;
+        if stream.is_idle()? { Ok(()) } else { refuse(CUDA_ERROR_NOT_READY) }
+    })
 }
 
 pub fn cuStreamSynchronize(hStream: Handle<Stream>) -> Result<()> {

@@ -13,7 +13,7 @@ use cuda_abi::*;
 
 use super::{Address, Text};
 use crate::error::{Error, Result, refuse};
-use crate::state::image::Source;
+use crate::state::image::{Source, damaged};
 use crate::state::link;
 
 /// A container that claims to be longer is taken for damaged.
@@ -44,8 +44,7 @@ pub fn image_at(image: Address) -> Result<Source> {
 fn container_at(container: Address) -> Result<Source> {
     let bytes = container.values::<u8>();
     let header = std::array::from_fn(|index| bytes.at(index));
-    let length = cubin::fatbin::container_length(&header)
-        .map_err(|error| Error::new(CUDA_ERROR_INVALID_IMAGE, error.to_string()))?;
+    let length = cubin::fatbin::container_length(&header).map_err(damaged)?;
     Ok(Source::Fatbin(copy(container, length)?))
 }
 
@@ -53,7 +52,7 @@ fn container_at(container: Address) -> Result<Source> {
 /// without killing it over a bad address.
 fn copy(start: Address, length: u64) -> Result<Vec<u8>> {
     if length > MOST {
-        return Err(Error::new(CUDA_ERROR_INVALID_IMAGE, format!("{length} bytes cannot be an image")));
+        return Err(Error::new(CUDA_ERROR_NO_BINARY_FOR_GPU, format!("{length} bytes cannot be an image")));
     }
     let system = |error: std::io::Error| Error::new(CUDA_ERROR_OPERATING_SYSTEM, error.to_string());
     let mut file = scratch().map_err(system)?;

@@ -67,6 +67,30 @@ pub fn is_per_thread() -> bool {
     PER_THREAD.get()
 }
 
+thread_local! {
+    static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is running a host function of a stream, where CUDA must not be used.
+pub fn is_forbidden_here() -> bool {
+    IN_HOST_FUNCTION.get()
+}
+
+/// Runs one of the few calls that host functions may make, too.
+pub fn even_in_host_functions<T>(body: impl FnOnce() -> T) -> T {
+    let forbidden = IN_HOST_FUNCTION.replace(false);
+    let result = body();
+    IN_HOST_FUNCTION.set(forbidden);
+    result
+}
+
+/// Runs a function of the program that may not use CUDA.
+fn as_host_function(body: impl FnOnce()) {
+    IN_HOST_FUNCTION.set(true);
+    body();
+    IN_HOST_FUNCTION.set(false);
+}
+
 /// The one conversion from what C passes.
 pub trait FromC<C> {
     /// # Safety
@@ -330,8 +354,9 @@ impl HostFunction {
     }
 
     pub fn call(self) {
+        let argument = Address(self.argument).pointer();
         // SAFETY: the program passed function and argument to be called with each other, from another thread.
-        unsafe { (self.function)(Address(self.argument).pointer()) };
+        as_host_function(|| unsafe { (self.function)(argument) });
     }
 
     pub fn parts(self) -> (CUhostFn, Address) {
@@ -355,8 +380,9 @@ impl StreamCallback {
 
     pub fn call(self, status: CUresult) {
         let stream = ptr::without_provenance_mut(self.stream as usize);
+        let argument = Address(self.argument).pointer();
         // SAFETY: as for `HostFunction`.
-        unsafe { (self.function)(stream, status, Address(self.argument).pointer()) };
+        as_host_function(|| unsafe { (self.function)(stream, status, argument) });
     }
 }
 

@@ -98,15 +98,22 @@ pub fn of(stream: &Stream, context: &Context) -> Result<Option<Arc<Capture>>> {
             Ok(Some(capture))
         };
     }
-    if stream.kind == Kind::Legacy {
-        for capture in lock(&ACTIVE).iter().filter(|capture| capture.context == context.id) {
-            if capture.has_blocking_stream() {
-                capture.invalidate();
-                return refuse(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-            }
-        }
+    let entangled = entangled(stream, context);
+    entangled.iter().for_each(|capture| capture.invalidate());
+    if entangled.is_empty() { Ok(None) } else { refuse(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) }
+}
+
+/// Whether using a stream would drag streams that are being captured into work that is not.
+pub fn is_implicit(stream: &Stream, context: &Context) -> bool {
+    !entangled(stream, context).is_empty()
+}
+
+fn entangled(stream: &Stream, context: &Context) -> Vec<Arc<Capture>> {
+    if stream.kind != Kind::Legacy {
+        return Vec::new();
     }
-    Ok(None)
+    let concerned = |capture: &&Arc<Capture>| capture.context == context.id && capture.has_blocking_stream();
+    lock(&ACTIVE).iter().filter(concerned).cloned().collect()
 }
 
 /// Makes a stream wait for an event of a capture, and so take part in it.
@@ -122,7 +129,7 @@ pub fn join(stream: &Stream, own: Option<Arc<Capture>>, capture: &Arc<Capture>, 
             });
         }
     } else if capture.is_ended() {
-        return refuse(CUDA_ERROR_CAPTURED_EVENT);
+        return refuse(CUDA_ERROR_INVALID_VALUE);
     } else if stream.kind == Kind::Legacy {
         capture.invalidate();
         return refuse(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -210,7 +217,7 @@ impl Capture {
         lock(&self.state).invalid
     }
 
-    fn is_ended(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         lock(&self.state).ended
     }
 

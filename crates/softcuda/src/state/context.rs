@@ -1,5 +1,6 @@
 //! Contexts: what a program's streams, modules and memory belong to.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,7 @@ use softgpu::engine::{self, Task, Work};
 use softgpu::memory::{ContextId, GRANULE};
 use softgpu::simt::Output;
 
-use super::driver::{Driver, VERSION, next_id};
+use super::driver::{Driver, next_id};
 use super::limits::Limits;
 use super::stream::{Kind, Stream};
 use super::{event, function, library, lock, module};
@@ -22,7 +23,6 @@ pub struct Context {
     pub engine: Arc<engine::Context>,
     pub driver: &'static Driver,
     pub is_primary: bool,
-    pub api_version: AtomicU32,
     pub flags: AtomicU32,
     pub limits: Mutex<Limits>,
     pub output: Arc<Output>,
@@ -36,6 +36,14 @@ pub struct Context {
 }
 
 object!(Context, CUctx_st, CUDA_ERROR_INVALID_CONTEXT);
+
+/// Handles of contexts that are gone. As on a card, they may be made current; it is using them that is refused.
+static DESTROYED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+
+/// Whether a handle was a context's once.
+pub fn is_destroyed(handle: Handle<Context>) -> bool {
+    lock(&DESTROYED).contains(&handle.value())
+}
 
 /// What the workspace of a cooperative launch may take.
 const WORKSPACE: u64 = 256;
@@ -58,7 +66,6 @@ impl Context {
             engine,
             driver,
             is_primary: primary.is_some(),
-            api_version: AtomicU32::new(VERSION as u32),
             flags: AtomicU32::new(flags),
             limits: Mutex::default(),
             output: Arc::default(),
@@ -96,6 +103,9 @@ impl Context {
     pub fn destroy(self: &Arc<Context>) {
         if self.destroyed.swap(true, Ordering::AcqRel) {
             return;
+        }
+        if !self.is_primary {
+            lock(&DESTROYED).insert(self.handle.value());
         }
         let _ = self.handle.take();
         let _ = self.wait_for_all();

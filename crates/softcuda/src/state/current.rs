@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cuda_abi::*;
 
-use super::context::Context;
+use super::context::{self, Context};
 use super::driver::driver;
 use crate::error::{Result, refuse};
 use crate::handles::Handle;
@@ -16,25 +16,27 @@ thread_local! {
     static STACK: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
-#[derive(Clone)]
 struct Entry {
     handle: Handle<Context>,
-    context: Arc<Context>,
+    /// What the handle stood for when it was last looked up.
+    context: Option<Arc<Context>>,
 }
 
 impl Entry {
-    fn of(context: &Arc<Context>) -> Entry {
-        Entry { handle: context.handle, context: Arc::clone(context) }
+    /// Of a handle that is a context's, or was one's.
+    fn of(handle: Handle<Context>) -> Result<Entry> {
+        let context = handle.find();
+        if context.is_none() && !context::is_destroyed(handle) {
+            return refuse(CUDA_ERROR_INVALID_CONTEXT);
+        }
+        Ok(Entry { handle, context })
     }
 
     fn live(&mut self) -> Result<Arc<Context>> {
-        if self.context.is_destroyed() {
-            match self.handle.find() {
-                Some(context) => self.context = context,
-                None => return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED),
-            }
+        if self.context.as_ref().is_none_or(|context| context.is_destroyed()) {
+            self.context = self.handle.find();
         }
-        Ok(Arc::clone(&self.context))
+        self.context.clone().ok_or(CUDA_ERROR_CONTEXT_IS_DESTROYED.into())
     }
 }
 
@@ -59,8 +61,10 @@ pub fn handle() -> Handle<Context> {
     STACK.with_borrow(|stack| stack.last().map_or(Handle::of(0), |entry| entry.handle))
 }
 
-pub fn push(context: &Arc<Context>) {
-    STACK.with_borrow_mut(|stack| stack.push(Entry::of(context)));
+pub fn push(context: Handle<Context>) -> Result<()> {
+    let entry = Entry::of(context)?;
+    STACK.with_borrow_mut(|stack| stack.push(entry));
+    Ok(())
 }
 
 pub fn pop() -> Result<Handle<Context>> {
@@ -68,12 +72,14 @@ pub fn pop() -> Result<Handle<Context>> {
     popped.map(|entry| entry.handle).ok_or(CUDA_ERROR_INVALID_CONTEXT.into())
 }
 
-/// Replaces the topmost context; `None` leaves the thread with what is below.
-pub fn set(context: Option<&Arc<Context>>) {
+/// Replaces the topmost context; null leaves the thread with what is below.
+pub fn set(context: Handle<Context>) -> Result<()> {
+    let entry = if context.is_null() { None } else { Some(Entry::of(context)?) };
     STACK.with_borrow_mut(|stack| {
         stack.pop();
-        stack.extend(context.map(Entry::of));
+        stack.extend(entry);
     });
+    Ok(())
 }
 
 /// A context that is destroyed leaves the destroying thread's stack, if it is on top.

@@ -11,11 +11,14 @@ use softgpu::memory::{AddressSpace, Quota};
 use super::context::Context;
 use super::lock;
 use super::pool::Pool;
+use crate::entry;
 use crate::error::{Error, Result, refuse};
 use crate::handles::Handle;
 
 /// The version of CUDA that the library claims to be.
 pub const VERSION: i32 = 13000;
+/// The version of the interface that contexts report, as every driver since CUDA 3.2.
+pub const CONTEXT_VERSION: u32 = 3020;
 /// The only device there is.
 pub const DEVICE: CUdevice = 0;
 
@@ -42,10 +45,14 @@ static DRIVER: OnceLock<Driver> = OnceLock::new();
 /// Set in the child of a fork, where no thread and no place on the card has come along.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The driver, if `cuInit` has succeeded in this process.
+/// The driver, if `cuInit` has succeeded in this process. Host functions in a stream may not use it: what they
+/// wait for might be waiting for them.
 pub fn driver() -> Result<&'static Driver> {
     match DRIVER.get() {
-        Some(driver) if !FORKED.load(Ordering::Relaxed) => Ok(driver),
+        Some(driver) if !FORKED.load(Ordering::Relaxed) => match entry::is_forbidden_here() {
+            true => refuse(CUDA_ERROR_NOT_PERMITTED),
+            false => Ok(driver),
+        },
         _ => refuse(CUDA_ERROR_NOT_INITIALIZED),
     }
 }

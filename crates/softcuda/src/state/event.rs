@@ -109,6 +109,7 @@ impl Event {
         match self.mark() {
             Mark::Unrecorded => Ok(None),
             Mark::Recorded(task) => Ok(Some(task)),
+            Mark::Captured { capture, .. } if capture.is_ended() => refuse(CUDA_ERROR_INVALID_VALUE),
             Mark::Captured { capture, .. } => {
                 capture.invalidate();
                 refuse(CUDA_ERROR_CAPTURED_EVENT)
@@ -118,7 +119,9 @@ impl Event {
 
     pub fn query(&self) -> Result<()> {
         self.context.check()?;
-        match self.recorded()? {
+        let recorded = self.recorded()?;
+        capture::forbid_unsafe_call()?;
+        match recorded {
             Some(task) if !task.is_done() => refuse(CUDA_ERROR_NOT_READY),
             _ => Ok(()),
         }
@@ -126,7 +129,9 @@ impl Event {
 
     pub fn synchronise(&self) -> Result<()> {
         self.context.check()?;
-        match self.recorded()? {
+        let recorded = self.recorded()?;
+        capture::forbid_unsafe_call()?;
+        match recorded {
             Some(task) => self.context.wait(&task),
             None => Ok(()),
         }

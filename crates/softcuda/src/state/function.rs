@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use cuda_abi::*;
 use model::Dim3;
-use softgpu::card::Properties;
-use softgpu::engine;
+use softgpu::card::{Footprint, Properties};
 use softgpu::simt::Kernel;
 
 use super::context::Context;
@@ -138,8 +137,11 @@ impl Function {
     pub fn occupancy(&self, properties: &Properties, threads: u32, dynamic_shared: u64) -> u32 {
         let shared = u64::from(self.kernel.static_shared()).saturating_add(dynamic_shared);
         match u32::try_from(shared) {
-            Ok(shared) if threads <= self.max_threads(properties) => {
-                engine::occupancy(properties, threads, self.kernel.registers(), shared)
+            // What the source says about the size of blocks does not count here.
+            Ok(shared)
+                if threads <= properties.threads_per_block && shared <= properties.shared_per_block_optin =>
+            {
+                Footprint::of(properties, threads, self.kernel.registers(), shared).blocks_per_sm(properties)
             }
             _ => 0,
         }

@@ -59,8 +59,20 @@ pub fn compile(text: &str) -> Result<Program> {
     lower::compile(text).map(|image| Program { image: Arc::new(image) }).map_err(refused)
 }
 
+/// Names that nobody defines are found out only now; a card's linker has no better word for it than this.
 pub fn compile_linked(texts: &[&str]) -> Result<Program> {
-    lower::link(texts).map(|image| Program { image: Arc::new(image) }).map_err(refused)
+    lower::link(texts).map(|image| Program { image: Arc::new(image) }).map_err(|error| match error {
+        lower::Error::Unresolved { .. } => Error::new(CUDA_ERROR_UNKNOWN, error.to_string()),
+        error => refused(error),
+    })
+}
+
+/// Whether a text can be part of a program: what it declares may be defined by another.
+pub fn check_part(text: &str) -> Result<()> {
+    match lower::compile(text) {
+        Ok(_) | Err(lower::Error::Unresolved { .. }) => Ok(()),
+        Err(error) => Err(refused(error)),
+    }
 }
 
 /// The code for a program that could not be lowered.
@@ -101,9 +113,14 @@ fn best_ptx(bytes: &[u8]) -> Result<String> {
     }
 }
 
-fn damaged(error: cubin::Error) -> Error {
+/// The code for an image that cannot be read, as a driver of the 580 line gives it.
+pub fn damaged(error: cubin::Error) -> Error {
     let code = match error {
         cubin::Error::NotAscii { .. } => CUDA_ERROR_INVALID_PTX,
+        cubin::Error::Decompression { .. } | cubin::Error::Size { .. } | cubin::Error::TooLarge { .. } => {
+            CUDA_ERROR_UNKNOWN
+        }
+        cubin::Error::Truncated { .. } | cubin::Error::Field { .. } => CUDA_ERROR_NO_BINARY_FOR_GPU,
         _ => CUDA_ERROR_INVALID_IMAGE,
     };
     Error::new(code, error.to_string())

@@ -33,15 +33,15 @@ impl Linker {
         linker
     }
 
-    pub fn add(&self, text: String) {
+    /// Adds a text that stands on its own, up to what others define.
+    pub fn add(&self, text: String) -> Result<()> {
+        image::check_part(&text)?;
         lock(&self.parts).push(text);
+        Ok(())
     }
 
     pub fn complete(&self) -> Result<Arc<[u8]>> {
         let parts = lock(&self.parts);
-        if parts.is_empty() {
-            return refuse(CUDA_ERROR_INVALID_VALUE);
-        }
         let texts: Vec<&str> = parts.iter().map(String::as_str).collect();
         image::compile_linked(&texts)?;
         let result: Arc<[u8]> = pack(&texts).into();

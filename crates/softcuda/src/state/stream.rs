@@ -98,7 +98,11 @@ impl Stream {
             value if value == special[1] => Ok(Stream::of_thread(&current::context()?)),
             _ => {
                 super::driver::driver()?;
-                let stream = handle.get()?;
+                let Some(stream) = handle.find() else {
+                    // A context that has gone has taken its streams along, and that is what is told.
+                    current::context()?;
+                    return refuse(CUDA_ERROR_INVALID_HANDLE);
+                };
                 stream.context()?.check()?;
                 Ok(stream)
             }
