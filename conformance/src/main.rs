@@ -40,6 +40,9 @@ struct Options {
     /// Take every function from cuGetProcAddress instead of by its exported name.
     #[arg(long, conflicts_with = "in_one_process")]
     by_proc_address: bool,
+    /// Leave out the images that crash NVIDIA's own driver.
+    #[arg(long)]
+    on_card: bool,
     /// Run the cases that do no lasting harm in this process, the others in children.
     #[arg(long)]
     in_one_process: bool,
@@ -73,7 +76,8 @@ fn start() -> Result<ExitCode> {
         return peer(&options, name);
     }
     let filter = options.filter.as_deref().unwrap_or(if options.probe { "bad/" } else { "" });
-    let cases: Vec<Case> = suite::all().into_iter().filter(|case| case.name.contains(filter)).collect();
+    let wanted = |case: &Case| case.name.contains(filter) && !(options.on_card && case.beyond_the_card);
+    let cases: Vec<Case> = suite::all().into_iter().filter(wanted).collect();
     if options.list {
         cases.iter().for_each(|case| println!("{}", case.name));
         return Ok(ExitCode::SUCCESS);

@@ -14,6 +14,8 @@ pub struct Case {
     pub run: Run,
     /// Whether it leaves the process unfit for another case (sticky errors, changed process-wide state).
     pub spoils_process: bool,
+    /// Whether NVIDIA's own driver does not survive it; such cases are for drivers that mean to be sturdier.
+    pub beyond_the_card: bool,
 }
 
 /// How a case begins.
@@ -28,18 +30,25 @@ pub enum Run {
 impl Case {
     /// A case that wants a context, as nearly all do.
     pub const fn new(name: &'static str, run: fn(&Context<'_>) -> Result<()>) -> Case {
-        Case { name, run: Run::Context(run), spoils_process: false }
+        Case { name, run: Run::Context(run), spoils_process: false, beyond_the_card: false }
     }
 
     /// A case that initialises the driver itself.
     pub const fn bare(name: &'static str, run: fn(&Driver) -> Result<()>) -> Case {
-        Case { name, run: Run::Bare(run), spoils_process: true }
+        Case { name, run: Run::Bare(run), spoils_process: true, beyond_the_card: false }
     }
 
     /// Marks a case after which the process is not to be used again.
     #[must_use]
     pub const fn spoiling(mut self) -> Case {
         self.spoils_process = true;
+        self
+    }
+
+    /// Marks a case that asks more of a driver than NVIDIA's gives.
+    #[must_use]
+    pub const fn beyond_the_card(mut self) -> Case {
+        self.beyond_the_card = true;
         self
     }
 

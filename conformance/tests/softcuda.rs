@@ -63,7 +63,9 @@ impl Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let all = suite::all();
+    // A driver that is named may be NVIDIA's, which does not survive every image.
+    let named = std::env::var_os("EBB_CONFORMANCE_DRIVER").is_some();
+    let all: Vec<Case> = suite::all().into_iter().filter(|case| !(named && case.beyond_the_card)).collect();
     let cases: Vec<Case> = all.iter().copied().filter(|case| arguments.wants(case.name)).collect();
     if arguments.list {
         cases.iter().for_each(|case| println!("{}: test", case.name));

@@ -83,7 +83,7 @@ fn elapsed_refusals(context: &Context<'_>) -> Result<()> {
     gate.open();
     stream.synchronize()?;
     context.cuEventElapsedTime(&mut milliseconds, start.handle(), end.handle()).ok()?;
-    context.cuEventElapsedTime(ptr::null_mut(), start.handle(), end.handle()).is(Code::INVALID_VALUE)?;
+    context.cuEventElapsedTime(ptr::null_mut(), start.handle(), end.handle()).is(Code::INVALID_HANDLE)?;
     let mut event = ptr::null_mut();
     // Interprocess events cannot be timed.
     context.cuEventCreate(&mut event, CU_EVENT_INTERPROCESS.0).is(Code::INVALID_VALUE)?;

@@ -15,9 +15,10 @@ pub const CASES: &[Case] = &[
     Case::new("hostile/ptx_of_the_future", ptx_future),
     Case::new("hostile/ptx_deep_and_large", ptx_deep),
     Case::new("hostile/not_an_image", not_an_image),
-    Case::new("hostile/fatbin_headers", fatbin_headers),
-    Case::new("hostile/fatbin_corrupt_bodies", fatbin_bodies),
-    Case::new("hostile/elf_headers", elf_headers),
+    Case::new("hostile/fatbin_refusals", fatbin_refusals),
+    Case::new("hostile/fatbin_headers", fatbin_headers).beyond_the_card(),
+    Case::new("hostile/fatbin_corrupt_bodies", fatbin_bodies).beyond_the_card(),
+    Case::new("hostile/elf_headers", elf_headers).beyond_the_card(),
 ];
 
 /// What a driver may call a bad image. Which of these it is depends on how far it read.
@@ -28,6 +29,8 @@ const BAD: &[Code] = &[
     Code::NO_BINARY_FOR_GPU,
     Code::INVALID_SOURCE,
     Code::INVALID_VALUE,
+    // What cannot be unpacked.
+    Code::UNKNOWN,
 ];
 
 /// Loads an image that must be refused; the bytes past its end are zeros, as far as a careless reader may go.
@@ -97,7 +100,7 @@ fn ptx_future(context: &Context<'_>) -> Result<()> {
     ensure!(newer != good);
     refused(context, newer.as_bytes(), &[Code::UNSUPPORTED_PTX_VERSION])?;
     let nowhere = good.replacen(".target sm_90", ".target sm_103", 1);
-    refused(context, nowhere.as_bytes(), &[Code::NO_BINARY_FOR_GPU, Code::INVALID_PTX])?;
+    refused(context, nowhere.as_bytes(), &[Code::INVALID_PTX])?;
     still_works(context)
 }
 
@@ -128,6 +131,25 @@ fn not_an_image(context: &Context<'_>) -> Result<()> {
         ("another ELF", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0"),
     ] {
         refused(context, image, BAD).context(what)?;
+    }
+    still_works(context)
+}
+
+fn fatbin_refusals(context: &Context<'_>) -> Result<()> {
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut image = ZSTD.to_vec();
+        image[at..at + bytes.len()].copy_from_slice(bytes);
+        image
+    };
+    refused(context, &changed(0, &[0x51]), &[Code::INVALID_IMAGE]).context("another magic number")?;
+    refused(context, &changed(4, &[2]), &[Code::INVALID_IMAGE]).context("another version")?;
+    refused(context, &changed(16, &[7]), &[Code::NO_BINARY_FOR_GPU]).context("an entry of unknown kind")?;
+    refused(context, &changed(8, &[0; 8]), &[Code::NO_BINARY_FOR_GPU]).context("no entries at all")?;
+    // The length after unpacking, too small and too large.
+    let claim = u64::from_le_bytes(ZSTD[72..80].try_into().expect("eight bytes"));
+    for wrong in [claim - 100, claim + 100] {
+        refused(context, &changed(72, &wrong.to_le_bytes()), &[Code::UNKNOWN])
+            .with_context(|| format!("{wrong} bytes promised, {claim} packed"))?;
     }
     still_works(context)
 }

@@ -1,6 +1,7 @@
 //! Whole kernels with results that a CPU can check, each from all four PTX texts.
 
 use crate::context::Context;
+use crate::driver::CU_LIMIT_STACK_SIZE;
 use crate::module::Module;
 use crate::numbers::Random;
 use crate::suite::Case;
@@ -268,6 +269,8 @@ fn recursion(context: &Context<'_>) -> Result<()> {
     (2..16).for_each(|i| want.push(want[i - 1] + want[i - 2]));
     // Ackermann(2, n) = 2n + 3.
     want.extend((0..16).map(|n| 2 * n + 3));
+    // The default of 1 KiB is soon used up; a program that recurses has to ask for more.
+    context.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 64 * 1024).ok()?;
     source!("calls").each_variant(context, |module| {
         let output = context.zeros::<u32>(32)?;
         module.function("recursion")?.run(1, 32, args![&output])?;

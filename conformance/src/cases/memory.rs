@@ -464,7 +464,5 @@ fn address_range(context: &Context<'_>) -> Result<()> {
     ensure!(base == buffer.address() && size == 12_345, "{size} bytes at {base:#x}");
     context.cuMemGetAddressRange_v2(ptr::null_mut(), &mut size, buffer.address()).ok()?;
     context.cuMemGetAddressRange_v2(&mut base, ptr::null_mut(), buffer.address()).ok()?;
-    context
-        .cuMemGetAddressRange_v2(&mut base, &mut size, 0x10)
-        .one_of(&[Code::NOT_FOUND, Code::INVALID_VALUE])
+    context.cuMemGetAddressRange_v2(&mut base, &mut size, 0x10).is(Code::NOT_FOUND)
 }

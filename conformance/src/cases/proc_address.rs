@@ -64,26 +64,31 @@ fn ask(driver: &Driver, name: &str, version: i32, flag: u64) -> Result<(Code, *m
 
 fn refusals(driver: &Driver) -> Result<()> {
     driver.cuInit(0).ok()?;
-    let mut status = CUdriverProcAddressQueryResult_enum(77);
-    let mut found: *mut c_void = ptr::null_mut();
-    driver
-        .cuGetProcAddress_v2(c"cuNoSuchThing".as_ptr(), &mut found, 13000, 0, &mut status)
-        .is(Code::NOT_FOUND)?;
-    ensure!(status.0 == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND.0, "status {status:?}");
-    ensure!(found.is_null(), "an address for a name that does not exist");
-    driver
-        .cuGetProcAddress_v2(c"cuMemAlloc_v2".as_ptr(), &mut found, 13000, 0, &mut status)
-        .is(Code::NOT_FOUND)?;
-    driver
-        .cuGetProcAddress_v2(c"cuMemAllocAsync".as_ptr(), &mut found, 11010, 0, &mut status)
-        .is(Code::NOT_FOUND)?;
-    ensure!(status.0 == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT.0, "status {status:?}");
-    let null = ptr::null_mut();
+    let (not_found, too_old) =
+        (CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    let known = driver.symbol(c"cuInit");
+    // The call succeeds; that nothing was found is said by the status and by the pointer.
+    for (name, version, want) in [
+        (c"cuNoSuchThing", 13000, not_found),
+        (c"", 13000, not_found),
+        (c"cuMemAlloc_v2", 13000, not_found),
+        (c"cuMemAllocAsync", 11010, too_old),
+        (c"cuInit", 0, too_old),
+    ] {
+        let (mut found, mut status) = (known, CUdriverProcAddressQueryResult_enum(77));
+        driver.cuGetProcAddress_v2(name.as_ptr(), &mut found, version, 0, &mut status).ok()?;
+        ensure!(status == want, "{name:?} at {version}: status {status:?}");
+        ensure!(found.is_null(), "{name:?} at {version} has an address");
+    }
+    let (mut found, mut status) = (ptr::null_mut(), CUdriverProcAddressQueryResult_enum(77));
+    let name = c"cuInit".as_ptr();
     driver.cuGetProcAddress_v2(ptr::null(), &mut found, 13000, 0, &mut status).is(Code::INVALID_VALUE)?;
-    driver.cuGetProcAddress_v2(c"cuInit".as_ptr(), null, 13000, 0, &mut status).is(Code::INVALID_VALUE)?;
+    driver.cuGetProcAddress_v2(name, ptr::null_mut(), 13000, 0, &mut status).is(Code::INVALID_VALUE)?;
+    driver.cuGetProcAddress_v2(name, &mut found, 13000, 8, &mut status).is(Code::INVALID_VALUE)?;
+    driver.cuGetProcAddress_v2(name, &mut found, 99_999, 0, &mut status).is(Code::INVALID_VALUE)?;
     // The status is optional.
-    driver.cuGetProcAddress_v2(c"cuInit".as_ptr(), &mut found, 13000, 0, ptr::null_mut()).ok()?;
-    ensure!(found == driver.symbol(c"cuInit"));
+    driver.cuGetProcAddress_v2(name, &mut found, 13000, 0, ptr::null_mut()).ok()?;
+    ensure!(found == known);
     // Version 1 of the function itself has no status at all.
     found = ptr::null_mut();
     driver.cuGetProcAddress(c"cuMemAlloc".as_ptr(), &mut found, 13000, 0).ok()?;
