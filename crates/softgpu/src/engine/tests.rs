@@ -66,7 +66,7 @@ impl Bench {
     fn new(defaults: Defaults) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let card = Card::attach_in(folder.path(), "test", defaults).unwrap();
-        let space = Arc::new(AddressSpace::new(1 << 30).unwrap());
+        let space = Arc::new(AddressSpace::new(1 << 30, Arc::clone(&card) as _).unwrap());
         let engine = Engine::start(card, Arc::clone(&space));
         let context = engine.create_context().unwrap();
         let image = Arc::new(lower::compile(SOURCE).unwrap());
