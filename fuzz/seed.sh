@@ -2,7 +2,7 @@
 # Fills fuzz/corpus with the images and texts the crates are tested with.
 set -eu
 cd "$(dirname "$0")"
-mkdir -p corpus/ptx corpus/fatbin corpus/cubin
+mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower
 # Large inputs make slow runs, and the largest is mostly debug tables.
 for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
     folder=$(basename "$(dirname "$file")")
@@ -10,3 +10,4 @@ for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
 done
 cp ../crates/cubin/test_data/*.fatbin corpus/fatbin/
 cp ../crates/cubin/test_data/*.cubin corpus/cubin/
+find ../conformance/kernels/ptx -name '*.compute_90.*.ptx' -size -12k -exec cp {} corpus/lower/ \;
