@@ -51,7 +51,7 @@ fn conditions(context: &Context<'_>) -> Result<()> {
         (GEQ, 0xffff_fff0, 0xffff_ffef, 3),
         (EQ, 10, 11, 10),
         (AND, 0b1100, 0b0011, 0b0100),
-        (NOR, 0xffff_fff0, 0xffff_ffff, 0x0000_000f),
+        (NOR, 0xffff_fff0, 0x0000_000f, 0x0000_0007),
     ];
     for &(condition, value, no, yes) in table {
         cell.set(0, no);
