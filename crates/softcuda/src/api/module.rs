@@ -2,6 +2,7 @@
 
 use super::jit::{Options, source_at, source_of_file};
 use super::prelude::*;
+use crate::entry::fatbin_at;
 use crate::state::function::Function;
 use crate::state::image::Source;
 use crate::state::module::Module;
@@ -43,7 +44,10 @@ pub fn cuModuleLoadDataEx(
 }
 
 pub fn cuModuleLoadFatBinary(module: Out<CUmodule>, fatCubin: Address) -> Result<()> {
-    cuModuleLoadData(module, fatCubin)
+    current::context()?;
+    module.check()?;
+    require(!fatCubin.is_null())?;
+    load(&module, &fatbin_at(fatCubin)?, &no_options()?)
 }
 
 pub fn cuModuleUnload(hmod: Handle<Module>) -> Result<()> {
@@ -96,7 +100,11 @@ pub fn cuModuleGetGlobal_v2(
     current::context()?;
     let (module, name) = (hmod.get()?, name.get()?);
     require(!dptr.is_null() || !bytes.is_null())?;
-    let (address, size) = module.loaded.global(&name).ok_or(CUDA_ERROR_NOT_FOUND)?;
+    let Some((address, size)) = module.loaded.global(&name) else {
+        // A name that is something else has its own code.
+        let is_kernel = module.loaded.kernel(&name).is_some();
+        return refuse(if is_kernel { CUDA_ERROR_INVALID_VALUE } else { CUDA_ERROR_NOT_FOUND });
+    };
     dptr.set_if_wanted(address);
     bytes.set_if_wanted(size as usize);
     Ok(())

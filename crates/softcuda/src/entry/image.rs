@@ -19,16 +19,21 @@ use crate::state::link;
 /// A container that claims to be longer is taken for damaged.
 const MOST: u64 = 1 << 30;
 
+/// What `cuModuleLoadFatBinary` is given: a container, or the wrapper that compilers put before one.
+pub fn fatbin_at(image: Address) -> Result<Source> {
+    if !image.begins_with(&WRAPPER_MAGIC.to_le_bytes()) {
+        return image_at(image);
+    }
+    // The container's address is its second word.
+    let container = Address(image.values::<u64>().at(1));
+    let is_container = !container.is_null() && container.begins_with(&MAGIC.to_le_bytes());
+    if is_container { container_at(container) } else { refuse(CUDA_ERROR_INVALID_IMAGE) }
+}
+
 /// What an image is, and a copy of it.
 pub fn image_at(image: Address) -> Result<Source> {
     let bytes = image.values::<u8>();
     let word = |offset: usize| u64::from_le_bytes(std::array::from_fn(|index| bytes.at(offset + index)));
-    if image.begins_with(&WRAPPER_MAGIC.to_le_bytes()) {
-        // The wrapper that compilers put before a container points to it from its second word on.
-        let container = Address(word(8));
-        let is_container = !container.is_null() && container.begins_with(&MAGIC.to_le_bytes());
-        return if is_container { container_at(container) } else { refuse(CUDA_ERROR_INVALID_IMAGE) };
-    }
     if image.begins_with(&MAGIC.to_le_bytes()) {
         return container_at(image);
     }

@@ -69,7 +69,8 @@ pub fn forbid_unsafe_call() -> Result<()> {
         CU_STREAM_CAPTURE_MODE_GLOBAL if mode == CU_STREAM_CAPTURE_MODE_GLOBAL => true,
         _ => capture.thread == here,
     };
-    let spoilt: Vec<Arc<Capture>> = lock(&ACTIVE).iter().filter(concerns).cloned().collect();
+    let spoilt: Vec<Arc<Capture>> =
+        lock(&ACTIVE).iter().filter(concerns).filter(|capture| !capture.is_invalid()).cloned().collect();
     spoilt.iter().for_each(|capture| capture.invalidate());
     if spoilt.is_empty() {
         return Ok(());

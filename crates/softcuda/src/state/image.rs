@@ -83,10 +83,14 @@ fn refused(error: lower::Error) -> Error {
 fn code_of(error: &lower::Error) -> CUresult {
     use lower::Error as E;
     match error {
-        E::Invalid { .. } | E::Unresolved { .. } | E::Duplicate { .. } => CUDA_ERROR_INVALID_PTX,
-        E::TooLarge { .. } => CUDA_ERROR_INVALID_PTX,
-        E::TooNew { .. } => CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-        E::Unsupported { .. } => CUDA_ERROR_NOT_SUPPORTED,
+        E::TooNew { what, .. } if what.starts_with("PTX") => CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+        // "Compilation of PTX failed" is what this code means, for whatever reason.
+        E::TooNew { .. }
+        | E::Unsupported { .. }
+        | E::TooLarge { .. }
+        | E::Invalid { .. }
+        | E::Unresolved { .. }
+        | E::Duplicate { .. } => CUDA_ERROR_INVALID_PTX,
     }
 }
 
