@@ -182,6 +182,8 @@ pub struct Image {
     pub pool_addresses: Vec<PoolAddress>,
     /// Loops that may only wait for a clock: first and last instruction.
     pub clock_loops: HashMap<u32, u32>,
+    /// Some function uses the shared memory that is set aside for the system.
+    pub reserved_shared: bool,
 }
 
 /// Function pointers are numbers no memory access can reach: bits 48 to 55 make them non-canonical.

@@ -19,7 +19,10 @@ pub(super) fn plain(
     sources: &[Type],
     aux: u32,
 ) -> Done {
-    let run = run.ok_or_else(|| w.unknown(f))?;
+    let mut run = run.ok_or_else(|| w.unknown(f))?;
+    if result == Type::F64 && aux == 0 {
+        run = float::native_double(f.text(w.instruction().opcode)).unwrap_or(run);
+    }
     let operands = w.operands_between(f, sources.len() + 1, sources.len() + 1)?;
     let mut values = Vec::new();
     for (operand, ty) in operands[1..].iter().zip(sources) {

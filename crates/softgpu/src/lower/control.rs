@@ -114,7 +114,7 @@ pub(super) fn call(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
         result_places(f, result, &mut places, &mut copies)?;
     }
     match target {
-        Some(Name::Function(index)) => direct(f, w, index, text, &places, inputs)?,
+        Some(Name::Function(index)) => direct(f, index, text, &places, inputs)?,
         Some(Name::Register(register, Type::B64 | Type::U64 | Type::S64)) => {
             f.calls_pointers = true;
             let raw = Raw::new(control::call_indirect).a(Operand::Use(register));
@@ -173,7 +173,6 @@ fn result_places(
 
 fn direct(
     f: &mut Lowering<'_>,
-    w: &Words<'_>,
     index: u32,
     text: &str,
     places: &[Virtual],
@@ -198,7 +197,11 @@ fn direct(
             f.emit(Raw::new(control::assert_failed).effect(Effect::Other).control(Control::Ends));
             Ok(())
         }
-        "malloc" | "free" => Err(f.unsupported(w.instruction().span, format!("device-side {text}"))),
+        // Virtual destructors mention `free` whether or not anybody deletes, so only running it is refused.
+        "malloc" | "free" => {
+            f.emit(Raw::new(control::no_heap).effect(Effect::Other).control(Control::Ends));
+            Ok(())
+        }
         _ => Err(Error::Unresolved { name: text.to_owned() }),
     }
 }

@@ -26,6 +26,8 @@ pub(super) fn link(texts: &[&str]) -> Result<Image, Error> {
     let sources = texts.iter().map(|text| Source::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let mut image = empty(&sources)?;
     let mut linker = Linker::default();
+    // List 0 stands for none.
+    linker.lists.push(Slot::NONE);
     linker.declare(&sources)?;
     let count = linker.functions.len();
     let mut functions: Vec<Option<isa::Function>> = (0..count).map(|_| None).collect();
@@ -89,10 +91,11 @@ fn empty(sources: &[Source]) -> Result<Image, Error> {
         functions: Vec::new(),
         variables: Vec::new(),
         code: Vec::new(),
-        lists: vec![Slot::NONE],
+        lists: Vec::new(),
         pool: Vec::new(),
         pool_addresses: Vec::new(),
         clock_loops: HashMap::new(),
+        reserved_shared: false,
     };
     for source in sources {
         header(source, &mut image)?;

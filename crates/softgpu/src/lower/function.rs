@@ -321,7 +321,7 @@ impl Scope {
     fn member(&self, text: &str) -> Option<Type> {
         let digits = text.len() - text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         // The prefix may itself end in digits, so that `%r1<10>` declares `%r15`.
-        (1..=digits.min(9)).rev().find_map(|count| {
+        (1..=digits.min(10)).rev().find_map(|count| {
             let (prefix, number) = text.split_at(text.len() - count);
             let canonical = number.len() == 1 || !number.starts_with('0');
             let family = self.families.get(prefix).filter(|_| canonical)?;

@@ -12,6 +12,7 @@ use crate::simt::address::{GENERIC, GLOBAL, LOCAL, PARAM, PARAM_OFFSET, SHARED};
 use crate::simt::atomics::{self, Kind};
 use crate::simt::control::nothing;
 use crate::simt::lanes::Lane;
+use crate::simt::mbarrier;
 use crate::simt::ops::{integer, moves};
 
 type Done = Result<(), Error>;
@@ -573,7 +574,65 @@ pub(super) fn mapa(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
     Ok(())
 }
 
-/// Hints: `prefetch`, `prefetchu`, `applypriority`, `discard`, `createpolicy`.
+/// `createpolicy`: cache policies are numbers that nobody reads.
+pub(super) fn createpolicy(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
+    w.drop_all(|_| true);
+    let operands = w.operands_between(f, 1, 4)?;
+    let d = f.target(&operands[0], Type::B64)?;
+    let zero = f.constant(0, Type::B64);
+    f.emit_op(moves::copy(true), d, &[zero], 0);
+    Ok(())
+}
+
+/// `mbarrier`: objects in shared memory, without transactions.
+pub(super) fn mbarrier(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
+    const OPERATIONS: [&str; 7] = ["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count"];
+    let operation = w.any(f, &OPERATIONS).ok_or_else(|| w.unknown(f))?;
+    w.take("noComplete");
+    let parity = w.take("parity");
+    let waits = matches!(operation, "test_wait" | "try_wait");
+    w.drop_all(|word| matches!(word, "shared" | "shared::cta" | "cta" | "release" | "relaxed" | "acquire"));
+    w.drop_all(|word| waits && word == "cluster");
+    let ty = w.ty(f)?;
+    if ty != Type::B64 || (parity && !waits) {
+        return Err(w.unknown(f));
+    }
+    let aux = u32::from(parity) * mbarrier::PARITY;
+    let least = if matches!(operation, "inval") { 1 } else { 2 };
+    let operands = match operation {
+        "arrive" | "arrive_drop" => w.operands_between(f, 1, 3)?,
+        _ => w.operands_between(f, least, 4)?,
+    };
+    if operation == "pending_count" {
+        let (d, state) = (f.target(&operands[0], Type::U32)?, f.source(&operands[1], ty)?);
+        f.emit(Raw::new(mbarrier::pending_count).d(d).a(state));
+        return Ok(());
+    }
+    let at = operands.iter().position(|operand| matches!(operand, ptx::Operand::Address { .. }));
+    let at = at.ok_or_else(|| w.mismatch(f))?;
+    let address = f.address(&operands[at], w)?;
+    let run: Execute = match operation {
+        "init" => mbarrier::init,
+        "inval" => nothing,
+        "arrive" => mbarrier::arrive,
+        "arrive_drop" => mbarrier::arrive_and_drop,
+        _ => mbarrier::test_wait,
+    };
+    let mut raw = Raw::new(run).a(address.base).aux(aux | address.aux).effect(Effect::Other);
+    raw.offset = address.offset;
+    raw.b = match (operands.get(at + 1), waits && !parity) {
+        (Some(operand), true) => f.source(operand, Type::B64)?,
+        (Some(operand), false) => f.source(operand, Type::U32)?,
+        (None, _) => f.constant32(1),
+    };
+    if at == 1 {
+        raw.d = f.target(&operands[0], if waits { Type::Pred } else { Type::B64 })?;
+    }
+    f.emit(raw);
+    Ok(())
+}
+
+/// Hints: `prefetch`, `prefetchu`, `applypriority`, `discard`.
 pub(super) fn hint(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
     w.drop_all(|_| true);
     for operand in w.operands_between(f, 0, 4)? {

@@ -67,6 +67,7 @@ pub(super) struct Linker {
     symbols: HashMap<(Symbol, i64), u32>,
     addresses: Vec<PoolAddress>,
     pub lists: Vec<Slot>,
+    pub reserved_shared: bool,
 }
 
 /// A function that some module declares.
@@ -294,6 +295,7 @@ impl Linker {
         image.variables = self.variables;
         image.lists = self.lists;
         image.pool = self.pool;
+        image.reserved_shared = self.reserved_shared;
         image.pool_addresses = self.addresses;
         Ok(())
     }

@@ -111,6 +111,7 @@ impl Lowering<'_> {
             Some((which, is_wide)) => (Raw::new(clock::read).aux(which).effect(Effect::Clock), is_wide),
             None => {
                 let special = Special::named(text)?;
+                self.linker.reserved_shared |= matches!(special, Special::Reserved | Special::ReservedEnd);
                 (Raw::new(special::read).aux(special as u32), special.is_wide())
             }
         };

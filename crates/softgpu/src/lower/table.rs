@@ -69,6 +69,8 @@ fn lookup(name: &str) -> Option<Lower> {
         "isspacep" => memory::isspacep,
         "mapa" | "getctarank" => memory::mapa,
         "prefetch" | "prefetchu" | "applypriority" | "discard" => memory::hint,
+        "createpolicy" => memory::createpolicy,
+        "mbarrier" => memory::mbarrier,
         "fence" | "membar" => memory::fence,
         "cp" => memory::cp,
         "bra" => control::bra,

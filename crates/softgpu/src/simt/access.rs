@@ -6,11 +6,11 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
-use super::address::{GENERIC, GLOBAL, LOCAL};
-use super::lanes::{Lane, each_lane};
+use super::address::{GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
+use super::lanes::{Lane, STEP, STEPS, each_lane};
 use super::machine::{Flow, Machine};
 use crate::error::{Access, Fault};
-use crate::isa::{Instruction, Slot};
+use crate::isa::{Instruction, LANES, Slot};
 
 /// Fields of `aux` for loads and stores: the number of elements, then flags.
 pub(crate) const COUNT: u32 = 0xff;
@@ -90,17 +90,8 @@ memory_unsigned! {
     u32, AtomicU32;
 }
 
-/// The page translated last.
-#[derive(Clone, Copy)]
-struct Page {
-    number: u64,
-    address: u64,
-    place: *mut u8,
-}
-
-impl Page {
-    const NONE: Page = Page { number: u64::MAX, address: 0, place: std::ptr::null_mut() };
-}
+/// Where each lane's access goes. Lanes that are not active have some active lane's place.
+type Places = [*mut u8; LANES];
 
 impl Machine<'_> {
     /// The address a lane accesses.
@@ -131,24 +122,93 @@ impl Machine<'_> {
         }
     }
 
-    /// As `aligned`, remembering the page.
+    /// The addresses of all lanes; those that are not active get that of the first active one.
     #[inline(always)]
-    fn paged<const SPACE: u8>(
+    fn addresses(&self, i: &Instruction, mask: u32) -> [u64; LANES] {
+        let mut addresses = [0; LANES];
+        if i.aux & NARROW != 0 {
+            let base = self.source::<u32>(i.a);
+            for step in 0..STEPS {
+                let base = base.step(step);
+                for lane in 0..STEP {
+                    addresses[step * STEP + lane] = u64::from(base[lane]).wrapping_add_signed(i.offset);
+                }
+            }
+        } else {
+            let base = self.source::<u64>(i.a);
+            for step in 0..STEPS {
+                let base = base.step(step);
+                for lane in 0..STEP {
+                    addresses[step * STEP + lane] = base[lane].wrapping_add_signed(i.offset);
+                }
+            }
+        }
+        if mask != u32::MAX {
+            let first = addresses[mask.trailing_zeros() as usize];
+            each_lane(!mask).for_each(|lane| addresses[lane] = first);
+        }
+        addresses
+    }
+
+    /// Where the lanes' accesses of `size` bytes go, all of them checked.
+    #[inline(always)]
+    fn places<const SPACE: u8>(
         &mut self,
-        page: &mut Page,
-        lane: usize,
-        address: u64,
+        i: &Instruction,
+        mask: u32,
         size: u32,
         access: Access,
-    ) -> Result<*mut u8, Flow> {
-        let translated = SPACE == GLOBAL;
-        let number = address >> PAGE_SHIFT;
-        if translated && number == page.number && address & u64::from(size - 1) == 0 {
-            return Ok(page.place.wrapping_offset(address.wrapping_sub(page.address) as isize));
+    ) -> Result<Places, Flow> {
+        let addresses = self.addresses(i, mask);
+        let first = addresses[0];
+        let apart = addresses.iter().fold(0, |apart, address| apart | (address ^ first));
+        let low = u64::from(size - 1);
+        // Within one page: what holds for the first lane holds for all, except in local memory, where equal
+        // addresses are different places.
+        let together = apart >> PAGE_SHIFT == 0 && (apart | first) & low == 0 && SPACE != LOCAL;
+        if !together || (SPACE == GENERIC && self.is_local(first)) {
+            return self.separate_places::<SPACE>(&addresses, mask, size, access);
         }
-        let place = self.aligned::<SPACE>(lane, address, size, access)?;
-        *page = Page { number, address, place };
-        Ok(place)
+        let lane = mask.trailing_zeros() as usize;
+        let Some(place) = self.place::<SPACE>(lane, first, size, access) else {
+            return self.separate_places::<SPACE>(&addresses, mask, size, access);
+        };
+        if SPACE == SHARED || SPACE == PARAM || SPACE == GENERIC {
+            // These end anywhere in a page.
+            let last = addresses.iter().fold(0, |last, address| last.max(*address));
+            if self.place::<SPACE>(lane, last, size, access).is_none() {
+                return self.separate_places::<SPACE>(&addresses, mask, size, access);
+            }
+        }
+        Ok(addresses.map(|address| place.wrapping_offset(address.wrapping_sub(first) as isize)))
+    }
+
+    /// Lane by lane, with a page remembered from one to the next.
+    #[inline(never)]
+    fn separate_places<const SPACE: u8>(
+        &mut self,
+        addresses: &[u64; LANES],
+        mask: u32,
+        size: u32,
+        access: Access,
+    ) -> Result<Places, Flow> {
+        let lane = mask.trailing_zeros() as usize;
+        let first = self.aligned::<SPACE>(lane, addresses[lane], size, access)?;
+        let mut places = [first; LANES];
+        let mut known = (addresses[lane], first);
+        for lane in each_lane(mask) {
+            let address = addresses[lane];
+            let same_page = SPACE == GLOBAL && (address ^ known.0) >> PAGE_SHIFT == 0;
+            if !same_page || address & u64::from(size - 1) != 0 {
+                known = (address, self.aligned::<SPACE>(lane, address, size, access)?);
+            }
+            places[lane] = known.1.wrapping_offset(address.wrapping_sub(known.0) as isize);
+        }
+        Ok(places)
+    }
+
+    fn is_local(&self, address: u64) -> bool {
+        address.wrapping_sub(self.state.local_window) < crate::memory::GENERIC_WINDOW
     }
 }
 
@@ -160,27 +220,25 @@ pub(crate) fn load<const SPACE: u8, T: Memory, D: Lane>(m: &mut Machine<'_>, i: 
         return Flow::Fault;
     }
     m.warp.polled |= i.aux & POLLS != 0;
-    let mut page = Page::NONE;
-    for lane in each_lane(mask) {
-        let address = m.address(i, lane);
-        let place = match m.paged::<SPACE>(&mut page, lane, address, size, Access::Read) {
-            Ok(place) => place,
-            Err(flow) => return flow,
-        };
-        if count == 1 {
-            // SAFETY: `paged` gave a place for `size` aligned bytes.
-            let value = unsafe { T::load(place) };
-            m.target::<D>(i.d).set(lane, D::low(value));
+    let places = match m.places::<SPACE>(i, mask, size, Access::Read) {
+        Ok(places) => places,
+        Err(flow) => return flow,
+    };
+    let whole = m.whole(mask);
+    for element in 0..count {
+        let slot = if count == 1 { i.d } else { m.image.lists[(i.list + element) as usize] };
+        if slot == Slot::NONE {
             continue;
         }
-        for element in 0..count {
-            let part = place.wrapping_add((element * T::SIZE) as usize);
-            // SAFETY: one of the `count` elements of that place.
-            let value = unsafe { T::load(part) };
-            let slot = m.image.lists[(i.list + element) as usize];
-            if slot != Slot::NONE {
-                m.target::<D>(slot).set(lane, D::low(value));
+        let d = m.target::<D>(slot);
+        for step in 0..STEPS {
+            let mut values = [D::default(); STEP];
+            for lane in 0..STEP {
+                let place = places[step * STEP + lane].wrapping_add((element * T::SIZE) as usize);
+                // SAFETY: `places` holds valid places for `size` aligned bytes, of which this is one element.
+                values[lane] = D::low(unsafe { T::load(place) });
             }
+            m.put(d, step, mask, whole, values);
         }
     }
     if i.aux & ORDERED != 0 {
@@ -199,25 +257,26 @@ pub(crate) fn store<const SPACE: u8, T: Memory, D: Lane>(m: &mut Machine<'_>, i:
     if i.aux & ORDERED != 0 {
         fence(Ordering::Release);
     }
-    let mut page = Page::NONE;
-    for lane in each_lane(mask) {
-        let address = m.address(i, lane);
-        let place = match m.paged::<SPACE>(&mut page, lane, address, size, Access::Write) {
-            Ok(place) => place,
-            Err(flow) => return flow,
-        };
-        if count == 1 {
-            let value = m.source::<D>(i.b).get(lane).bits();
-            // SAFETY: `paged` gave a place for `size` aligned bytes.
-            unsafe { T::store(place, value) };
-            continue;
+    let places = match m.places::<SPACE>(i, mask, size, Access::Write) {
+        Ok(places) => places,
+        Err(flow) => return flow,
+    };
+    // Lane by lane, so that of two lanes which write to the same place the higher one wins in all elements.
+    if count == 1 {
+        let b = m.source::<D>(i.b);
+        for lane in each_lane(mask) {
+            // SAFETY: `places` holds valid places for `size` aligned bytes.
+            unsafe { T::store(places[lane], b.get(lane).bits()) };
         }
+        return Flow::Next;
+    }
+    for lane in each_lane(mask) {
         for element in 0..count {
             let slot = m.image.lists[(i.list + element) as usize];
             let value = m.source::<D>(slot).get(lane).bits();
-            let part = place.wrapping_add((element * T::SIZE) as usize);
-            // SAFETY: one of the `count` elements of that place.
-            unsafe { T::store(part, value) };
+            let place = places[lane].wrapping_add((element * T::SIZE) as usize);
+            // SAFETY: `places` holds valid places for `size` aligned bytes, of which this is one element.
+            unsafe { T::store(place, value) };
         }
     }
     Flow::Next
@@ -252,7 +311,7 @@ pub(crate) fn copy_async(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flo
         let to = m.address(i, lane);
         let from = m.source::<u64>(i.b).get(lane).wrapping_add_signed(i64::from(i.c.0 as i32));
         let wanted = if i.e == Slot::NONE { size } else { m.source::<u32>(i.e).get(lane).min(size) };
-        let to = match m.aligned::<{ super::address::SHARED }>(lane, to, size, Access::Write) {
+        let to = match m.aligned::<SHARED>(lane, to, size, Access::Write) {
             Ok(place) => place,
             Err(flow) => return flow,
         };
@@ -291,7 +350,7 @@ pub(crate) fn local_address(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> 
 
 /// `isspacep` for the space in `aux`.
 pub(crate) fn is_space(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
-    use super::address::{PARAM, PARAM_OFFSET, SHARED};
+    use super::address::PARAM_OFFSET;
     use crate::memory::GENERIC_WINDOW;
     let (shared, local) = (m.state.shared_window, m.state.local_window);
     let space = i.aux as u8;

@@ -8,6 +8,7 @@ use super::address::Bytes;
 use super::barrier::Barriers;
 use super::launch::{Clock, Launch, Outcome};
 use super::machine::{Flow, Machine};
+use super::special::{RESERVED_ALIGN, RESERVED_SHARED};
 use super::warp::{Frame, Warp};
 use crate::error::{Fault, FaultReport};
 use crate::isa::{LANES, PoolRow};
@@ -65,7 +66,10 @@ impl Block {
             Warp::new(index as u32, lanes, threads, function.rows as usize, function.predicates as usize)
         };
         let warps: Vec<Warp> = (0..threads.div_ceil(LANES)).map(warp).collect();
-        let shared_bytes = info.static_shared.next_multiple_of(16).saturating_add(launch.dynamic_shared);
+        let mut shared_bytes = info.static_shared.next_multiple_of(16).saturating_add(launch.dynamic_shared);
+        if launch.kernel.module().image().reserved_shared {
+            shared_bytes = shared_bytes.next_multiple_of(RESERVED_ALIGN) + RESERVED_SHARED;
+        }
         let extra = if info.unbounded_stack { launch.stack_limit } else { 0 };
         let stack_limit = info.stack_bytes.saturating_add(extra).min(super::control::MOST_LOCAL);
         let state = BlockState {

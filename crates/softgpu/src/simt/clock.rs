@@ -137,7 +137,10 @@ impl Machine<'_> {
             match ends(self, late) {
                 Round::Ends => break,
                 Round::Again if late < FOREVER => (early, late) = (late, late * 2),
-                _ => return,
+                _ => {
+                    self.warp.hopeless.push(head);
+                    return;
+                }
             }
         }
         while late - early > 1 {

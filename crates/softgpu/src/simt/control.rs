@@ -40,7 +40,8 @@ pub(crate) fn branch_back(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Fl
 /// `bra` backwards in a loop that may only wait for a clock.
 pub(crate) fn branch_clock(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
     let flow = branch_back(m, i, mask);
-    if flow == Flow::Next && m.warp.others.is_empty() { Flow::ClockLoop } else { flow }
+    let hope = m.warp.others.is_empty() && !m.warp.hopeless.contains(&i.aux);
+    if flow == Flow::Next && hope { Flow::ClockLoop } else { flow }
 }
 
 /// `brx.idx`: index in `a`, number of targets in `aux`, targets in the list.
@@ -193,6 +194,12 @@ pub(crate) fn trap(m: &mut Machine<'_>, _: &Instruction, mask: u32) -> Flow {
 /// `__assertfail`.
 pub(crate) fn assert_failed(m: &mut Machine<'_>, _: &Instruction, mask: u32) -> Flow {
     m.fail(Fault::Assert, mask.trailing_zeros() as usize)
+}
+
+/// Device-side `malloc` and `free`.
+pub(crate) fn no_heap(m: &mut Machine<'_>, _: &Instruction, mask: u32) -> Flow {
+    let what = "malloc and free in kernels are not supported".to_owned();
+    m.fail(Fault::IllegalInstruction(what), mask.trailing_zeros() as usize)
 }
 
 /// Behind the last instruction of a function that does not end in a jump.

@@ -15,7 +15,8 @@
 //! | `launch`, `module` | what is run: launches, loaded modules, kernels |
 //! | `block`, `warp`, `machine` | scheduling of warps, of splits, and the instruction loop |
 //! | `lanes` | reading and writing rows of registers |
-//! | `control`, `sync`, `barrier` | branches and calls; instructions of several lanes; barriers of the block |
+//! | `control`, `sync` | branches and calls; instructions of several lanes |
+//! | `barrier`, `mbarrier` | barriers of the block; barrier objects in its memory |
 //! | `address`, `access`, `atomics` | memory |
 //! | `stack`, `print` | the stack of a thread; device-side printf |
 //! | `special`, `clock` | special registers; sleeping, and waiting for a clock without burning time |
@@ -31,6 +32,7 @@ pub(crate) mod control;
 pub(crate) mod lanes;
 mod launch;
 mod machine;
+pub(crate) mod mbarrier;
 mod module;
 pub(crate) mod ops;
 pub(crate) mod print;

@@ -37,6 +37,9 @@ pub(crate) enum Special {
     Envreg2,
     One,
     Zero,
+    /// Shared memory set aside for the system; here it lies behind the program's.
+    Reserved,
+    ReservedEnd,
     /// 64 bits, like those below.
     GridId,
     /// Where the windows of shared and local memory begin; not registers of PTX.
@@ -44,13 +47,13 @@ pub(crate) enum Special {
     LocalWindow,
 }
 
-const ALL: [Special; 32] = {
+const ALL: [Special; 34] = {
     use Special::*;
     [
         TidX, TidY, TidZ, NtidX, NtidY, NtidZ, CtaidX, CtaidY, CtaidZ, NctaidX, NctaidY, NctaidZ, LaneId, WarpId,
         NwarpId, SmId, NsmId, LanemaskEq, LanemaskLe, LanemaskLt, LanemaskGe, LanemaskGt, DynamicShared, TotalShared,
-        DynamicBase, Envreg1, Envreg2, One, Zero, GridId,
-        SharedWindow, LocalWindow,
+        DynamicBase, Envreg1, Envreg2, One, Zero, Reserved,
+        ReservedEnd, GridId, SharedWindow, LocalWindow,
     ]
 };
 
@@ -88,7 +91,8 @@ impl Special {
             "%cluster_nctaid.x" | "%cluster_nctaid.y" | "%cluster_nctaid.z" | "%cluster_nctarank" => One,
             "%tid.w" | "%ntid.w" | "%ctaid.w" | "%nctaid.w" => Zero,
             "%cluster_ctaid.x" | "%cluster_ctaid.y" | "%cluster_ctaid.z" | "%cluster_ctarank" => Zero,
-            "%reserved_smem_offset_begin" | "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => Zero,
+            "%reserved_smem_offset_begin" | "%reserved_smem_offset_0" | "%reserved_smem_offset_1" => Reserved,
+            "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => ReservedEnd,
             "%gridid" => GridId,
             _ => return None,
         })
@@ -98,6 +102,10 @@ impl Special {
         matches!(self, Special::GridId | Special::SharedWindow | Special::LocalWindow)
     }
 }
+
+/// What the system sets aside for cooperative groups.
+pub(crate) const RESERVED_SHARED: u32 = 1024;
+pub(crate) const RESERVED_ALIGN: u32 = 128;
 
 /// Reads the special register in `aux` to `d`.
 pub(crate) fn read(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
@@ -135,6 +143,8 @@ pub(crate) fn read(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
         DynamicBase => shared,
         Envreg1 => (launch.grid_workspace >> 32) as u32,
         Envreg2 => launch.grid_workspace as u32,
+        Reserved => (shared + launch.dynamic_shared).next_multiple_of(RESERVED_ALIGN),
+        ReservedEnd => (shared + launch.dynamic_shared).next_multiple_of(RESERVED_ALIGN) + RESERVED_SHARED,
         One => 1,
         GridId => return wide(m, i, mask, launch.grid_id),
         SharedWindow => return wide(m, i, mask, m.state.shared_window),

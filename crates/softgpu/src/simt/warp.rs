@@ -85,6 +85,8 @@ pub(crate) struct Warp {
     polls: u32,
     rounds: u32,
     pub(crate) local: LocalMemory,
+    /// Heads of loops that looked as if they waited for a clock, and do not.
+    pub(crate) hopeless: Vec<u32>,
     /// `%tid` of each lane.
     pub(crate) thread: [PoolRow; 3],
 }
@@ -115,6 +117,7 @@ impl Warp {
             polls: 0,
             rounds: 0,
             local: LocalMemory::default(),
+            hopeless: Vec::new(),
             thread,
         }
     }
@@ -155,9 +158,11 @@ impl Warp {
         index as u32
     }
 
-    fn add_frame(&mut self, frame: Frame) -> usize {
+    fn add_frame(&mut self, mut frame: Frame) -> usize {
         if self.frames.len() >= self.frames_limit {
             self.drop_unused_frames();
+            // The caller is the current frame, which may have moved.
+            frame.parent = self.frame;
         }
         self.frames.push(frame);
         self.frames.len() - 1

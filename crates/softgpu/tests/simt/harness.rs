@@ -40,11 +40,9 @@ impl Clock for JumpingClock {
     }
 }
 
-pub enum Arg<'a> {
+pub enum Arg {
     U32(u32),
     U64(u64),
-    F32(f32),
-    Bytes(&'a [u8]),
 }
 
 impl Device {
@@ -76,10 +74,6 @@ impl Device {
         address
     }
 
-    pub fn upload_u32(&self, values: &[u32]) -> u64 {
-        self.upload(values, |value| value.to_le_bytes().to_vec())
-    }
-
     pub fn upload_f32(&self, values: &[f32]) -> u64 {
         self.upload(values, |value| value.to_le_bytes().to_vec())
     }
@@ -100,7 +94,7 @@ impl Device {
         self.read_u32(address, count).into_iter().map(f32::from_bits).collect()
     }
 
-    pub fn launch(&self, kernel: &str, grid: Dim3, block: Dim3, arguments: &[Arg<'_>]) -> Arc<Launch> {
+    pub fn launch(&self, kernel: &str, grid: Dim3, block: Dim3, arguments: &[Arg]) -> Arc<Launch> {
         let kernel = self.module.kernel(kernel).expect("the kernel exists");
         let mut parameters = vec![0; kernel.parameter_bytes() as usize];
         assert_eq!(arguments.len(), kernel.parameters().len(), "one argument per parameter");
@@ -108,8 +102,6 @@ impl Device {
             let bytes = match argument {
                 Arg::U32(value) => value.to_le_bytes().to_vec(),
                 Arg::U64(value) => value.to_le_bytes().to_vec(),
-                Arg::F32(value) => value.to_le_bytes().to_vec(),
-                Arg::Bytes(bytes) => bytes.to_vec(),
             };
             parameters[parameter.offset as usize..][..bytes.len()].copy_from_slice(&bytes);
         }
@@ -128,7 +120,7 @@ impl Device {
     }
 
     /// Runs a grid with all of its blocks taking turns.
-    pub fn try_run(&mut self, kernel: &str, grid: Dim3, block: Dim3, arguments: &[Arg<'_>]) -> Result<(), Fault> {
+    pub fn try_run(&mut self, kernel: &str, grid: Dim3, block: Dim3, arguments: &[Arg]) -> Result<(), Fault> {
         let launch = self.launch(kernel, grid, block, arguments);
         let count = grid.volume().unwrap();
         let mut blocks: Vec<Option<Block>> = (0..count)
@@ -164,14 +156,14 @@ impl Device {
         panic!("{kernel} does not end");
     }
 
-    pub fn run(&mut self, kernel: &str, grid: Dim3, block: Dim3, arguments: &[Arg<'_>]) {
+    pub fn run(&mut self, kernel: &str, grid: Dim3, block: Dim3, arguments: &[Arg]) {
         if let Err(fault) = self.try_run(kernel, grid, block, arguments) {
             panic!("{kernel}: {fault}");
         }
     }
 
     /// One block of `threads`.
-    pub fn run1(&mut self, kernel: &str, threads: u32, arguments: &[Arg<'_>]) {
+    pub fn run1(&mut self, kernel: &str, threads: u32, arguments: &[Arg]) {
         self.run(kernel, Dim3::ONE, Dim3::new(threads, 1, 1), arguments);
     }
 }

@@ -207,6 +207,35 @@ driver!(body1, plain1, fast1, unary, 1, map1, |a|);
 driver!(body2, plain2, fast2, binary, 2, map2, |a, b|);
 driver!(body3, plain3, fast3, ternary, 3, map3, |a, b, c|);
 
+/// Round-to-nearest f64 arithmetic: the host's own, unless the result is a NaN, which a card chooses its way.
+macro_rules! double {
+    ($lanes:ident, $operation:ident, |$($x:ident),+| $e:expr) => {{
+        #[cold]
+        #[inline(never)]
+        fn careful($($x: u64),+) -> u64 {
+            $operation::apply([$(f64::from_bits($x)),+], 0).to_bits()
+        }
+        super::$lanes!(|$($x: u64),+| {
+            let result: f64 = {
+                $(let $x = f64::from_bits($x);)+
+                $e
+            };
+            if result.is_nan() { careful($($x),+) } else { result.to_bits() }
+        })
+    }};
+}
+
+/// The fast functions for plain f64 arithmetic.
+pub(crate) fn native_double(name: &str) -> Option<Execute> {
+    Some(match name {
+        "add" => double!(lanes2, Add, |a, b| a + b),
+        "sub" => double!(lanes2, Subtract, |a, b| a - b),
+        "mul" => double!(lanes2, Multiply, |a, b| a * b),
+        "fma" | "mad" => double!(lanes3, FusedMultiplyAdd, |a, b, c| a.mul_add(b, c)),
+        _ => return None,
+    })
+}
+
 /// An f32 function that takes `ftz` from `aux`.
 macro_rules! single {
     ($f:path) => {
