@@ -24,7 +24,7 @@ pub struct Grid {
     /// Latest nominal end of a block, in context time.
     ended_at: AtomicU64,
     /// Blocks that have retired without a successor: their memory serves the next ones.
-    spare: Mutex<Vec<Block>>,
+    spare: Mutex<Vec<Box<Block>>>,
 }
 
 impl Grid {
@@ -69,25 +69,25 @@ impl Grid {
         Nanos(self.ended_at.load(Ordering::Relaxed))
     }
 
-    pub fn take_spare(&self) -> Option<Block> {
+    pub fn take_spare(&self) -> Option<Box<Block>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// Keeps a block's memory for the next ones, if any are to come.
-    pub fn keep_spare(&self, block: Block) {
+    pub fn keep_spare(&self, block: Box<Block>) {
         if self.undispatched() > 0 {
             self.keep_spare_for_successor(block);
         }
     }
 
-    pub fn keep_spare_for_successor(&self, block: Block) {
+    pub fn keep_spare_for_successor(&self, block: Box<Block>) {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(block);
     }
 }
 
 /// A block on an SM.
 pub struct Resident {
-    pub block: Block,
+    pub block: Box<Block>,
     pub grid: Arc<Grid>,
     pub sm: u32,
     /// Nominal context time at which it goes on.

@@ -24,17 +24,18 @@ pub struct Fresh {
 
 impl Fresh {
     /// Begins the block, in the memory of one that has ended if there is any.
-    pub fn begin(self, space: &Arc<AddressSpace>) -> Box<Resident> {
-        let mut block = self.grid.take_spare().unwrap_or_else(|| Block::new(&self.grid.launch, space));
+    pub fn begin(self, space: &Arc<AddressSpace>) -> Resident {
+        let mut block =
+            self.grid.take_spare().unwrap_or_else(|| Box::new(Block::new(&self.grid.launch, space)));
         block.start(self.number, self.sm);
-        Box::new(Resident { block, grid: self.grid, sm: self.sm, at: self.at })
+        Resident { block, grid: self.grid, sm: self.sm, at: self.at }
     }
 }
 
 /// A block that a thread can go on with.
 pub enum Item {
     Fresh(Fresh),
-    Resident(Box<Resident>),
+    Resident(Resident),
 }
 
 pub struct Queue {
@@ -42,9 +43,9 @@ pub struct Queue {
     /// Most urgent first; among equals, in order of readiness.
     pub grids: Vec<Arc<Grid>>,
     pub runnable: VecDeque<Item>,
-    pub sleeping: Timers<Box<Resident>>,
+    pub sleeping: Timers<Resident>,
     /// Blocks whose warps wait for each other for ever. They keep their SM, as on a card.
-    pub hung: Vec<Box<Resident>>,
+    pub hung: Vec<Resident>,
     /// Nominal time at which room was last left on each SM.
     free_at: Vec<Nanos>,
     /// No room was left at the last try, and none has been given back since.
@@ -92,7 +93,7 @@ impl Queue {
         }
         match card.turn(&self.core.handle) {
             Turn::On { begins, offset } if begins <= machine => {
-                Ok(Standing { now: machine - offset, begins: begins - offset, offset })
+                Ok(Standing { now: machine - offset, begins: begins - offset, offset, taken_at: machine })
             }
             Turn::On { begins, .. } => Err(Some(begins)),
             Turn::Off { .. } => Err(card.next_arbitration()),
@@ -154,13 +155,15 @@ impl Queue {
     }
 }
 
-/// A context that is on, at one moment. All in context time but `offset`.
+/// A context that is on, at one moment. Context time, where nothing else is said.
 #[derive(Clone, Copy)]
 pub struct Standing {
     pub now: Nanos,
     pub begins: Nanos,
     /// Machine time minus context time.
     pub offset: Nanos,
+    /// Machine time of this moment.
+    pub taken_at: Nanos,
 }
 
 impl Standing {

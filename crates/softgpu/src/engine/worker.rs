@@ -21,6 +21,8 @@ const BUDGET: u32 = 1024;
 const QUANTA: u32 = 4;
 /// Successors a block's slot takes over before the state is looked at again.
 const SUCCESSORS: u32 = 64;
+/// For how long a thread goes on with successors while blocks that were dispatched before them wait.
+const HEAD_START: Nanos = Nanos::from_micros(20);
 /// Sleepers taken at once: they are cheap, and taking the lock for each would cost more than they do.
 const SLEEPERS: usize = 64;
 /// With many sleepers, waking up for each costs more than it gives; they carry their nominal time anyway.
@@ -49,13 +51,13 @@ impl Hands {
 
 /// How a thread left a block.
 enum Left {
-    Sleeping(Box<Resident>),
-    Runnable(Box<Resident>),
+    Sleeping(Resident),
+    Runnable(Resident),
     /// The block ended; its successor has the same place.
     Next(Fresh),
     /// The block ended and its place is free.
     Retired { grid: Arc<Grid>, sm: u32, at: Nanos, last: bool },
-    Hung(Box<Resident>),
+    Hung(Resident),
     Faulted(Box<FaultReport>),
 }
 
@@ -206,7 +208,7 @@ impl Engine {
     /// Goes on with one block, and with its successors on the SM while they are short.
     fn run(
         &self,
-        mut resident: Box<Resident>,
+        mut resident: Resident,
         core: &Core,
         standing: &Standing,
         clock: &mut TurnClock,
@@ -237,10 +239,11 @@ impl Engine {
                     let grid = &resident.grid;
                     let next = if self.card.may_inherit(grid.priority) { grid.claim() } else { None };
                     let last = grid.retire(at);
-                    let Some(number) = next else { return retired(*resident, at, last) };
+                    let Some(number) = next else { return retired(resident, at, last) };
                     successors += 1;
-                    if backlog || successors >= SUCCESSORS || !self.card.is_on(&core.handle) {
-                        return next_on_the_same_sm(*resident, number, at);
+                    let unfair = backlog && clock.machine().since(standing.taken_at) > HEAD_START;
+                    if unfair || successors >= SUCCESSORS || !self.card.is_on(&core.handle) {
+                        return next_on_the_same_sm(resident, number, at);
                     }
                     resident.at = at;
                     resident.block.start(number, resident.sm);
