@@ -71,3 +71,39 @@ cuda_abi::for_each_function!(export_each);
 pub fn address_of(function: Function) -> *const c_void {
     ADDRESSES[function.index()]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use cuda_abi::*;
+
+    use super::*;
+
+    #[test]
+    fn every_symbol_has_an_address_of_its_own() {
+        let addresses: BTreeSet<usize> =
+            Function::all().map(|function| address_of(function).addr()).collect();
+        assert_eq!(addresses.len(), Function::COUNT);
+        assert!(!addresses.contains(&0));
+    }
+
+    #[test]
+    fn what_is_not_implemented_says_so() {
+        // SAFETY: a refusal looks at no argument.
+        let answer = unsafe { cuTexObjectDestroy(0) };
+        assert_eq!(answer, CUDA_ERROR_NOT_SUPPORTED);
+    }
+
+    #[test]
+    fn nothing_works_before_cu_init_but_what_needs_no_device() {
+        let mut count = 0;
+        // SAFETY: a place for the result.
+        assert_eq!(unsafe { cuDeviceGetCount(&mut count) }, CUDA_ERROR_NOT_INITIALIZED);
+        // SAFETY: a place for the result.
+        assert_eq!(unsafe { cuDriverGetVersion(&mut count) }, CUDA_SUCCESS);
+        assert_eq!(count, 13000);
+        // SAFETY: no pointers.
+        assert_eq!(unsafe { cuStreamSynchronize_ptsz(std::ptr::null_mut()) }, CUDA_ERROR_NOT_INITIALIZED);
+    }
+}

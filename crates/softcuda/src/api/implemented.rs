@@ -97,7 +97,7 @@ pub use super::occupancy::{
 };
 pub use super::pointer::{cuPointerGetAttribute, cuPointerGetAttributes, cuPointerSetAttribute};
 pub use super::pool::{
-    cuDeviceGetDefaultMemPool, cuDeviceGetMemPool, cuDeviceSetMemPool, cuMemAllocAsync,
+    cuDeviceGetDefaultMemPool, cuDeviceGetMemPool, cuDeviceGraphMemTrim, cuDeviceSetMemPool, cuMemAllocAsync,
     cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolCreate, cuMemPoolDestroy, cuMemPoolGetAccess,
     cuMemPoolGetAttribute, cuMemPoolSetAccess, cuMemPoolSetAttribute, cuMemPoolTrimTo,
 };
@@ -122,6 +122,10 @@ pub use super::stream_memory::{
     cuStreamBatchMemOp, cuStreamBatchMemOp_v2, cuStreamWaitValue32, cuStreamWaitValue32_v2,
     cuStreamWaitValue64, cuStreamWaitValue64_v2, cuStreamWriteValue32, cuStreamWriteValue32_v2,
     cuStreamWriteValue64, cuStreamWriteValue64_v2,
+};
+pub use super::user_object::{
+    cuGraphReleaseUserObject, cuGraphRetainUserObject, cuUserObjectCreate, cuUserObjectRelease,
+    cuUserObjectRetain,
 };
 pub use super::vmm::{
     cuMemAddressFree, cuMemAddressReserve, cuMemCreate, cuMemExportToShareableHandle, cuMemGetAccess,

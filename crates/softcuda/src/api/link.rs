@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use super::jit::{Options, source_of_file};
+use super::jit::Options;
 use super::prelude::*;
 use crate::state::image::Source;
 use crate::state::link::Linker;
@@ -92,10 +92,8 @@ pub fn cuLinkAddFile_v2(
 ) -> Result<()> {
     step(state, |linker| {
         let path = path.get()?;
-        source_of_file(&path)?;
-        let bytes =
-            std::fs::read(&path).map_err(|error| Error::new(CUDA_ERROR_FILE_NOT_FOUND, error.to_string()))?;
-        add(linker, type_, &bytes)
+        let missing = |error| Error::new(CUDA_ERROR_FILE_NOT_FOUND, format!("{path}: {error}"));
+        add(linker, type_, &std::fs::read(&path).map_err(missing)?)
     })
 }
 

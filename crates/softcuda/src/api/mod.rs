@@ -32,6 +32,7 @@ mod primary;
 mod stream;
 mod stream_capture;
 mod stream_memory;
+mod user_object;
 mod vmm;
 
 /// What nearly every file here needs.

@@ -167,6 +167,11 @@ pub fn cuDeviceGetDefaultMemPool(pool_out: Out<CUmemoryPool>, dev: CUdevice) -> 
     pool_out.set(driver.default_pool.handle.raw())
 }
 
+/// Graphs keep their memory until they go.
+pub fn cuDeviceGraphMemTrim(device: CUdevice) -> Result<()> {
+    driver()?.check_device(device)
+}
+
 pub fn cuDeviceGetMemPool(pool: Out<CUmemoryPool>, dev: CUdevice) -> Result<()> {
     let driver = driver()?;
     driver.check_device(dev)?;

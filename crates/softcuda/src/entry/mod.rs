@@ -232,7 +232,15 @@ impl<T: Copy> Array<T> {
         if count > 0 && self.0.is_null() {
             return refuse(CUDA_ERROR_INVALID_VALUE);
         }
-        Ok((0..count).map(|index| self.at(index)).collect())
+        let mut values: Vec<T> = Vec::new();
+        // A number that no memory could hold is a mistake of the caller, not a reason to end the process.
+        values.try_reserve_exact(count).map_err(|_| CUDA_ERROR_OUT_OF_MEMORY)?;
+        let (from, to) = (self.0.cast_const().cast::<u8>(), values.as_mut_ptr().cast::<u8>());
+        // SAFETY: the caller promised `count` readable elements, of any alignment; the room was just made.
+        unsafe { ptr::copy_nonoverlapping(from, to, count * size_of::<T>()) };
+        // SAFETY: so many elements were just written.
+        unsafe { values.set_len(count) };
+        Ok(values)
     }
 
     /// An element inside the number the caller gave.
@@ -395,4 +403,63 @@ pub fn block_to_shared(function: CUoccupancyB2DSize, block: i32) -> Option<usize
 /// A place for a result that the program named in a list of places.
 pub fn out_at<T>(place: Address) -> Out<T> {
     Out(place.pointer().cast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_unwinds_into_c() {
+        let code = call("cuTest", || panic!("a bug, for the test"));
+        assert_eq!(code, CUDA_ERROR_UNKNOWN);
+        assert_eq!(call("cuTest", || Ok(())), CUDA_SUCCESS);
+        assert_eq!(call("cuTest", || refuse(CUDA_ERROR_NOT_READY)), CUDA_ERROR_NOT_READY);
+    }
+
+    #[test]
+    fn the_meaning_of_the_null_stream_ends_with_the_call() {
+        assert!(!is_per_thread());
+        let inside = per_thread(|| {
+            assert!(is_per_thread());
+            refuse(CUDA_ERROR_INVALID_VALUE)
+        });
+        assert!(inside.is_err() && !is_per_thread());
+        let unwound = catch_unwind(|| per_thread(|| panic!("a bug, for the test")));
+        assert!(unwound.is_err() && !is_per_thread());
+    }
+
+    #[test]
+    fn null_is_an_error_or_nothing() {
+        let nowhere = Out::<u32>::nowhere();
+        assert!(nowhere.set(1).is_err() && nowhere.read().is_err());
+        nowhere.set_if_wanted(1);
+        assert!(Address(0).values::<u32>().read(1).is_err());
+        assert_eq!(Address(0).values::<u32>().read(0).unwrap(), []);
+        assert!(Text(ptr::null()).get().is_err());
+    }
+
+    #[test]
+    fn values_pass_both_ways() {
+        let mut number = 7u32;
+        let out = Out::to(&mut number);
+        assert_eq!(out.read().unwrap(), 7);
+        out.set(8).unwrap();
+        assert_eq!(number, 8);
+        let numbers = [1u16, 2, 3, 0, 5];
+        let array = Address(numbers.as_ptr().expose_provenance() as u64).values::<u16>();
+        assert_eq!(array.read(2).unwrap(), [1, 2]);
+        assert_eq!(array.read_until(5, |number| number == 0), [1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn host_functions_may_not_use_the_driver() {
+        let mut seen = false;
+        as_host_function(|| {
+            seen = is_forbidden_here();
+            even_in_host_functions(|| assert!(!is_forbidden_here()));
+            assert!(is_forbidden_here());
+        });
+        assert!(seen && !is_forbidden_here());
+    }
 }

@@ -171,7 +171,9 @@ impl Driver {
         }
     }
 
+    /// Memory that is free now. What processes that died held counts as free.
     pub fn memory_free(&self) -> u64 {
+        self.card.reap_dead();
         self.properties.memory_bytes.saturating_sub(self.card.memory_used())
     }
 }

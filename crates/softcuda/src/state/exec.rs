@@ -12,6 +12,7 @@ use super::graph::{Graph, Ordered};
 use super::lock;
 use super::operation::Operation;
 use super::stream::Stream;
+use super::user_object::Held;
 use crate::error::{Result, refuse};
 use crate::handles::{Handle, object};
 
@@ -20,6 +21,8 @@ pub struct Exec {
     pub id: u64,
     pub flags: u64,
     plan: Mutex<Plan>,
+    /// What the graph kept alive when this was made of it.
+    _objects: Vec<Arc<Held>>,
     /// The end of the latest launch: an executable graph does not run twice at a time.
     last: Mutex<Task>,
 }
@@ -123,6 +126,7 @@ impl Exec {
             id: next_id(),
             flags,
             plan: Mutex::new(Plan::of(graph)?),
+            _objects: graph.objects(),
             last: Mutex::new(Task::done()),
         });
         handle.bind(Arc::clone(&exec));

@@ -9,6 +9,7 @@ use cuda_abi::*;
 use super::driver::next_id;
 use super::lock;
 use super::operation::{KernelLaunch, Operation};
+use super::user_object::{Held, UserObject};
 use crate::error::{Result, refuse};
 use crate::handles::{Handle, Object, object};
 
@@ -23,6 +24,7 @@ struct Topology {
     nodes: BTreeMap<u64, Arc<Node>>,
     /// Pairs (from, to) in the order in which they were added.
     edges: Vec<(u64, u64)>,
+    objects: Vec<Arc<Held>>,
     destroyed: bool,
 }
 
@@ -191,9 +193,31 @@ impl Graph {
         node.handle.take().map(drop)
     }
 
+    /// Takes over references to an object of the program.
+    pub fn hold(&self, held: Held) {
+        lock(&self.topology).objects.push(Arc::new(held));
+    }
+
+    /// Gives references back, in the portions in which they came.
+    pub fn let_go(&self, object: &UserObject, count: u32) -> Result<()> {
+        let mut topology = lock(&self.topology);
+        let same = |held: &Arc<Held>| held.object.handle == object.handle && held.count == count;
+        let place = topology.objects.iter().position(same).ok_or(CUDA_ERROR_INVALID_VALUE)?;
+        let held = topology.objects.remove(place);
+        drop(topology);
+        drop(held);
+        Ok(())
+    }
+
+    /// What the graph keeps alive.
+    pub fn objects(&self) -> Vec<Arc<Held>> {
+        lock(&self.topology).objects.clone()
+    }
+
     /// A copy with nodes of its own, child graphs included.
     pub fn duplicate(&self) -> Result<Arc<Graph>> {
         let copy = Graph::create();
+        lock(&copy.topology).objects = self.objects();
         let mut places = BTreeMap::new();
         let ordered = self.ordered()?;
         for Ordered { node, dependencies } in &ordered {
@@ -244,13 +268,15 @@ impl Graph {
 
     /// The graph's handle and those of all its nodes become invalid.
     pub fn destroy(&self) {
-        let nodes = {
+        let (nodes, objects) = {
             let mut topology = lock(&self.topology);
             if std::mem::replace(&mut topology.destroyed, true) {
                 return;
             }
-            std::mem::take(&mut topology.nodes)
+            (std::mem::take(&mut topology.nodes), std::mem::take(&mut topology.objects))
         };
+        // Their end calls functions of the program, so no lock is held.
+        drop(objects);
         let _ = self.handle.take();
         let gone = Node::registry().sweep(|node| nodes.contains_key(&node.handle.value()));
         for node in gone {

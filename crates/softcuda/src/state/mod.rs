@@ -17,6 +17,7 @@ pub mod module;
 pub mod operation;
 pub mod pool;
 pub mod stream;
+pub mod user_object;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
