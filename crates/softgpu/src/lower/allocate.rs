@@ -72,7 +72,9 @@ pub(super) struct Liveness {
 }
 
 /// Bits of liveness beyond which every register simply gets a row of its own.
-const MOST_BITS: usize = 1 << 31;
+const MOST_BITS: usize = 1 << 29;
+/// Visits per block beyond which the same happens: real programs settle after a few.
+const MOST_VISITS: usize = 64;
 
 /// `None` when the function is too large for it.
 pub(super) fn liveness(code: &[Raw], blocks: &Blocks, registers: &[Register]) -> Option<Liveness> {
@@ -85,7 +87,12 @@ pub(super) fn liveness(code: &[Raw], blocks: &Blocks, registers: &[Register]) ->
     let mut queue: Vec<usize> = (0..count).collect();
     let mut queued = vec![true; count];
     let predecessors = blocks.predecessors();
+    let mut visits = 0;
     while let Some(block) = queue.pop() {
+        visits += 1;
+        if visits > count * MOST_VISITS {
+            return None;
+        }
         queued[block] = false;
         for successor in &blocks.successors[block] {
             leaving[block].add(&entering[*successor]);

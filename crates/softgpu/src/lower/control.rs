@@ -35,7 +35,7 @@ pub(super) fn brx(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
         return Err(f.invalid(*span, format!("`{}` is not a list of targets", f.text(*span))));
     };
     let raw = Raw::new(control::branch_indexed).a(index).aux(labels.len() as u32);
-    f.emit(raw.control(Control::Table(labels)).effect(Effect::Other));
+    f.emit(raw.control(Control::Table(labels.to_vec())).effect(Effect::Other));
     Ok(())
 }
 
@@ -52,25 +52,8 @@ pub(super) fn ret(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
         let ty = if rows.len() == 1 { Type::B32 } else { Type::B64 };
         f.scatter(Operand::Use(register), &rows, ty);
     }
-    f.emit_return();
+    f.emit(Raw::new(control::ret).control(Control::Ends));
     Ok(())
-}
-
-impl Lowering<'_> {
-    pub(super) fn emit_return(&mut self) {
-        let results: Vec<Operand> = self.result_places();
-        let mut raw = Raw::new(control::ret).control(Control::Ends);
-        raw.list = results;
-        self.emit(raw);
-    }
-
-    /// Registers of the results, which stay live up to the return.
-    fn result_places(&self) -> Vec<Operand> {
-        let rows = self.parameter_rows..self.parameter_rows + self.result_rows;
-        let in_rows = |(_, register): &(usize, &super::raw::Register)| register.fixed.is_some_and(|row| rows.contains(&row));
-        let found = self.registers.iter().enumerate().filter(in_rows);
-        found.map(|(index, _)| Operand::Use(Virtual(index as u32))).collect()
-    }
 }
 
 pub(super) fn trap(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
@@ -131,9 +114,9 @@ pub(super) fn call(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
 /// The registers of an argument; a plain value is put into some first.
 fn argument_places(f: &mut Lowering<'_>, operand: &ptx::Operand, places: &mut Vec<Virtual>) -> Done {
     if let ptx::Operand::Name(span) = operand
-        && let Some(Name::Parameter(registers, _)) = f.find(f.text(*span))
+        && let Some(Name::Parameter(registers)) = f.find(f.text(*span))
     {
-        places.extend(registers);
+        places.extend(registers.iter());
         return Ok(());
     }
     let ty = match operand {
@@ -160,8 +143,8 @@ fn result_places(
     let ptx::Operand::Name(span) = operand else {
         return Err(f.invalid(operand.span(), "a result is a name"));
     };
-    if let Some(Name::Parameter(registers, _)) = f.find(f.text(*span)) {
-        places.extend(registers);
+    if let Some(Name::Parameter(registers)) = f.find(f.text(*span)) {
+        places.extend(registers.iter());
         return Ok(());
     }
     let (register, ty) = f.find_register(*span)?;

@@ -201,7 +201,7 @@ impl Lowering<'_> {
             let name = match space {
                 ".param" => {
                     let registers = self.parameter_registers(variable, shape.bytes)?;
-                    Name::Parameter(registers, shape.bytes as u32)
+                    Name::Parameter(registers.into())
                 }
                 ".local" => Name::Local(self.take_local(variable.span, shape.bytes, shape.align)?),
                 ".shared" if shape.is_open => Name::DynamicShared,
@@ -279,7 +279,7 @@ impl Lowering<'_> {
                     }
                     continue;
                 }
-                self.declare(declarator.name, Name::Parameter(registers, shape.bytes as u32))?;
+                self.declare(declarator.name, Name::Parameter(registers.into()))?;
             }
         }
         Ok(row - first)

@@ -8,7 +8,7 @@ use ptx::{Function, FunctionKind, Item};
 use super::allocate::{self, Allocation};
 use super::error::{Error, Place};
 use super::flow::{self, Blocks};
-use super::function::{Lowering, MOST_INSTRUCTIONS, Name};
+use super::function::{Lowering, MOST_INSTRUCTIONS, Name, check};
 use super::module::{Linker, Source};
 use super::raw::{Control, Operand, Raw};
 use super::declare;
@@ -29,6 +29,7 @@ pub(super) fn link(texts: &[&str]) -> Result<Image, Error> {
     // List 0 stands for none.
     linker.lists.push(Slot::NONE);
     linker.declare(&sources)?;
+    let bodies: Vec<Vec<&Function>> = sources.iter().map(|source| source.functions().collect()).collect();
     let count = linker.functions.len();
     let mut functions: Vec<Option<isa::Function>> = (0..count).map(|_| None).collect();
     let mut summaries: Vec<Summary> = (0..count).map(|_| Summary::default()).collect();
@@ -39,7 +40,7 @@ pub(super) fn link(texts: &[&str]) -> Result<Image, Error> {
             if linker.functions[index].is_kernel != kernels {
                 continue;
             }
-            let function = nth_function(&sources[unit], position);
+            let function = bodies[unit][position];
             let (made, summary) = one(&mut linker, &sources[unit], unit, index as u32, function, &mut image)?;
             (functions[index], summaries[index]) = (Some(made), summary);
             linker.check_pool()?;
@@ -53,14 +54,6 @@ pub(super) fn link(texts: &[&str]) -> Result<Image, Error> {
     finish_kernels(&mut image, &summaries);
     linker.finish(&mut image)?;
     Ok(image)
-}
-
-fn nth_function(source: &Source, position: usize) -> &Function {
-    let functions = source.module.items.iter().filter_map(|item| match item {
-        Item::Function(function) => Some(function),
-        _ => None,
-    });
-    functions.skip(position).next().expect("the position was counted over the same items")
 }
 
 fn undefined(name: String, code: &mut Vec<Instruction>) -> isa::Function {
@@ -174,7 +167,7 @@ fn one(
         info.static_shared = f.shared_bytes as u32;
     }
     let summary = Summary { callees: std::mem::take(&mut f.callees), calls_pointers: f.calls_pointers };
-    let made = encode(f, source.text(function.name), info, image)?;
+    let made = encode(f, source.place(function.name), source.text(function.name), info, image)?;
     Ok((made, summary))
 }
 
@@ -190,9 +183,9 @@ fn kernel_parameters(f: &mut Lowering<'_>, function: &Function, info: &mut Kerne
                 let place = f.place(variable.span);
                 return Err(Error::TooLarge { place, what: "the parameters", value: end, most: MOST });
             }
-            let (offset, bytes) = (start as u32, shape.bytes as u32);
-            info.parameters.push(Parameter { offset, size: bytes, align: shape.align as u32 });
-            f.declare(declarator.name, Name::KernelParameter { offset, bytes })?;
+            let (offset, size) = (start as u32, shape.bytes as u32);
+            info.parameters.push(Parameter { offset, size, align: shape.align as u32 });
+            f.declare(declarator.name, Name::KernelParameter(offset))?;
         }
     }
     info.parameter_bytes = end as u32;
@@ -220,8 +213,12 @@ fn kernel_info(source: &Source, function: &Function) -> Result<KernelInfo, Error
     Ok(info)
 }
 
+/// Rows of a frame: 2 MiB for every warp. A card has 255 registers.
+const MOST_ROWS: usize = 1 << 14;
+
 fn encode(
     f: Lowering<'_>,
+    place: Place,
     name: &str,
     info: Option<KernelInfo>,
     image: &mut Image,
@@ -235,10 +232,8 @@ fn encode(
         None => HashMap::new(),
     };
     let entry = image.code.len();
-    if entry + f.code.len() > MOST_INSTRUCTIONS {
-        let (what, value) = ("the number of instructions", (entry + f.code.len()) as u64);
-        return Err(Error::TooLarge { place: Place::default(), what, value, most: MOST_INSTRUCTIONS as u64 });
-    }
+    check(place, "the number of instructions", entry + f.code.len(), MOST_INSTRUCTIONS)?;
+    check(place, "the number of registers live at once", allocation.rows as usize, MOST_ROWS)?;
     let mut leads = vec![false; f.code.len()];
     blocks.starts.iter().for_each(|start| leads[*start] = true);
     for (index, raw) in f.code.iter().enumerate() {
@@ -316,7 +311,7 @@ impl Allocation {
     fn slot(&self, operand: Operand) -> Slot {
         match operand {
             Operand::None => Slot::NONE,
-            Operand::Use(v) | Operand::Def(v) | Operand::Update(v) => Slot(self.places[v.0 as usize]),
+            Operand::Use(v) | Operand::Def(v) => Slot(self.places[v.0 as usize]),
             Operand::UseNot(v) => Slot(self.places[v.0 as usize] | Slot::NOT),
             Operand::UseHalf(v, half) | Operand::DefHalf(v, half) => Slot(self.places[v.0 as usize] + 2 * half),
             Operand::Pool(row) => Slot(row | Slot::POOL),
@@ -332,7 +327,7 @@ fn finish_kernels(image: &mut Image, summaries: &[Summary]) {
         if image.functions[index].kernel.is_none() {
             continue;
         }
-        let mut walk = Walk { image, summaries, state: vec![State::New; summaries.len()], unbounded: false, pressure: 0 };
+        let mut walk = Walk { image, summaries, state: HashMap::new(), unbounded: false, pressure: 0 };
         let stack = walk.stack(index);
         let (unbounded, pressure) = (walk.unbounded, walk.pressure);
         let function = &mut image.functions[index];
@@ -344,15 +339,15 @@ fn finish_kernels(image: &mut Image, summaries: &[Summary]) {
 
 #[derive(Clone, Copy)]
 enum State {
-    New,
     Open,
+    /// Bytes of stack.
     Done(u32),
 }
 
 struct Walk<'a> {
     image: &'a Image,
     summaries: &'a [Summary],
-    state: Vec<State>,
+    state: HashMap<usize, State>,
     unbounded: bool,
     pressure: u32,
 }
@@ -362,17 +357,17 @@ impl Walk<'_> {
     /// module can be as long as the module.
     fn stack(&mut self, root: usize) -> u32 {
         let mut open = vec![(root, 0usize, 0u32)];
-        self.state[root] = State::Open;
+        self.state.insert(root, State::Open);
         loop {
             let (function, next, deepest) = open.last_mut().expect("the root is taken off last");
             let summary = &self.summaries[*function];
             if let Some(callee) = summary.callees.get(*next).map(|callee| *callee as usize) {
                 *next += 1;
-                match self.state[callee] {
-                    State::Done(bytes) => *deepest = (*deepest).max(bytes),
-                    State::Open => self.unbounded = true,
-                    State::New => {
-                        self.state[callee] = State::Open;
+                match self.state.get(&callee) {
+                    Some(State::Done(bytes)) => *deepest = (*deepest).max(*bytes),
+                    Some(State::Open) => self.unbounded = true,
+                    None => {
+                        self.state.insert(callee, State::Open);
                         open.push((callee, 0, 0));
                     }
                 }
@@ -382,7 +377,7 @@ impl Walk<'_> {
             self.pressure = self.pressure.max(self.image.functions[*function].pressure);
             let own = self.image.functions[*function].local_bytes.next_multiple_of(16) + control::CALL_BYTES;
             let bytes = own.saturating_add(*deepest);
-            self.state[*function] = State::Done(bytes);
+            self.state.insert(*function, State::Done(bytes));
             open.pop();
             match open.last_mut() {
                 Some((_, _, deepest)) => *deepest = (*deepest).max(bytes),

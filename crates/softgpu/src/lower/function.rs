@@ -1,12 +1,13 @@
 //! The body of one function: scopes, names, labels, and the instructions made so far.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use ptx::{Body, Span, Statement};
 
 use super::error::{Error, Place};
 use super::module::{Linker, Source};
-use super::raw::{Class, Operand, Raw, Register, Virtual};
+use super::raw::{Class, Control, Operand, Raw, Register, Virtual};
 use super::table;
 use crate::isa::{Execute, Type};
 
@@ -17,8 +18,9 @@ pub(super) enum Name {
     /// `.reg .v4 .f32 v`.
     Vector(Vec<Virtual>, Type),
     /// A parameter of a call or of a device function: its bytes, four per register.
-    Parameter(Vec<Virtual>, u32),
-    KernelParameter { offset: u32, bytes: u32 },
+    Parameter(Rc<[Virtual]>),
+    /// Offset in the kernel's parameters.
+    KernelParameter(u32),
     /// Offset in the frame's local memory.
     Local(u32),
     /// Offset in the block's shared memory.
@@ -29,7 +31,7 @@ pub(super) enum Name {
     Function(u32),
     Label(u32),
     Prototype,
-    Targets(Vec<u32>),
+    Targets(Rc<[u32]>),
 }
 
 /// `%r<100>`.
@@ -47,6 +49,7 @@ struct Scope {
 /// Limits on what one function may declare, against texts made to exhaust the host.
 const MOST_REGISTERS: usize = 1 << 20;
 pub(super) const MOST_INSTRUCTIONS: usize = 4 << 20;
+const MOST_LISTED: usize = 16 << 20;
 const MOST_LOCAL: u64 = 512 << 10;
 
 pub(super) struct Lowering<'a> {
@@ -72,6 +75,8 @@ pub(super) struct Lowering<'a> {
     pub callees: Vec<u32>,
     pub calls_pointers: bool,
     pending_label: Option<String>,
+    /// Operands in lists so far.
+    listed: usize,
 }
 
 impl<'a> Lowering<'a> {
@@ -95,6 +100,7 @@ impl<'a> Lowering<'a> {
             callees: Vec::new(),
             calls_pointers: false,
             pending_label: None,
+            listed: 0,
         }
     }
 
@@ -146,12 +152,7 @@ impl<'a> Lowering<'a> {
     }
 
     pub(super) fn check_registers(&self, span: Span) -> Result<(), Error> {
-        let (value, most) = (self.registers.len(), MOST_REGISTERS);
-        if value <= most {
-            return Ok(());
-        }
-        let place = self.place(span);
-        Err(Error::TooLarge { place, what: "the number of registers", value: value as u64, most: most as u64 })
+        check(self.place(span), "the number of registers", self.registers.len(), MOST_REGISTERS)
     }
 
     /// What a name means here; `None` if nothing.
@@ -201,6 +202,10 @@ impl<'a> Lowering<'a> {
 
     /// Adds an instruction under the guard and line of the statement being lowered.
     pub(super) fn emit(&mut self, raw: Raw) {
+        self.listed += match &raw.control {
+            Control::Table(targets) => targets.len(),
+            _ => raw.list.len(),
+        };
         self.code.push(Raw { guard: self.guard, line: self.line, ..raw });
     }
 
@@ -261,7 +266,7 @@ impl<'a> Lowering<'a> {
     fn directive(&mut self, directive: &ptx::Directive) -> Result<(), Error> {
         let Some(label) = self.pending_label.clone() else { return Ok(()) };
         let name = match self.text(directive.name) {
-            ".branchtargets" => Name::Targets(self.branch_targets(directive)?),
+            ".branchtargets" => Name::Targets(self.branch_targets(directive)?.into()),
             ".callprototype" | ".calltargets" => Name::Prototype,
             _ => return Ok(()),
         };
@@ -296,12 +301,9 @@ impl<'a> Lowering<'a> {
         };
         table::lower(self, instruction)?;
         self.check_registers(instruction.span)?;
-        if self.code.len() > MOST_INSTRUCTIONS {
-            let (place, value) = (self.place(instruction.span), self.code.len() as u64);
-            let (what, most) = ("the number of instructions", MOST_INSTRUCTIONS as u64);
-            return Err(Error::TooLarge { place, what, value, most });
-        }
-        Ok(())
+        let place = self.place(instruction.span);
+        check(place, "the number of instructions", self.code.len(), MOST_INSTRUCTIONS)?;
+        check(place, "the operands of calls and jump tables", self.listed, MOST_LISTED)
     }
 
     /// Takes room in local memory; the offset in the frame.
@@ -314,6 +316,11 @@ impl<'a> Lowering<'a> {
         }
         Ok(start as u32)
     }
+}
+
+pub(super) fn check(place: Place, what: &'static str, value: usize, most: usize) -> Result<(), Error> {
+    let (value, most) = (value as u64, most as u64);
+    if value <= most { Ok(()) } else { Err(Error::TooLarge { place, what, value, most }) }
 }
 
 impl Scope {

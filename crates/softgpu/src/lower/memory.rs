@@ -1,5 +1,7 @@
 //! Loads, stores, atomics, and conversions between address spaces.
 
+use std::rc::Rc;
+
 use ptx::Span;
 
 use super::error::Error;
@@ -30,7 +32,7 @@ struct Address {
 /// What a `.param` address can mean.
 enum Parameter {
     /// Registers that hold a call's parameter, and the byte to start at.
-    Registers(Vec<Virtual>, i64),
+    Registers(Rc<[Virtual]>, i64),
     Kernel(i64),
     Address(Address),
 }
@@ -66,7 +68,7 @@ impl Lowering<'_> {
             }
             Some(Name::Shared(_) | Name::DynamicShared) => (Type::U32, SHARED),
             Some(Name::Local(_)) => (Type::U32, LOCAL),
-            Some(Name::KernelParameter { .. }) => (Type::U32, PARAM),
+            Some(Name::KernelParameter(_)) => (Type::U32, PARAM),
             Some(_) => (Type::U64, GLOBAL),
             None => {
                 let (register, ty) = self.find_register(name)?;
@@ -84,8 +86,8 @@ impl Lowering<'_> {
             && let (ptx::Operand::Name(name), true) = (&**base, rest.is_empty())
         {
             match self.find(self.text(*name)) {
-                Some(Name::Parameter(registers, _)) => return Ok(Parameter::Registers(registers, *offset)),
-                Some(Name::KernelParameter { offset: start, .. }) => {
+                Some(Name::Parameter(registers)) => return Ok(Parameter::Registers(registers, *offset)),
+                Some(Name::KernelParameter(start)) => {
                     return Ok(Parameter::Kernel(i64::from(start).wrapping_add(*offset)));
                 }
                 _ => {}
@@ -418,7 +420,7 @@ fn store_registers(
         let start = offset.wrapping_add(index as i64 * i64::from(size));
         let pieces = pieces(registers, start, size).ok_or_else(|| w.mismatch(f))?;
         if size < 4 {
-            let aux = (start as u32 % 4) * 8 | (8 * size) << 8;
+            let aux = ((start as u32 % 4) * 8) | (8 * size) << 8;
             let piece = pieces[0];
             f.emit_op(moves::put_bits(), Operand::Def(piece), &[Operand::Use(piece), *source], aux);
         } else {

@@ -34,7 +34,7 @@ impl Source {
         Place { line, column }
     }
 
-    fn functions(&self) -> impl Iterator<Item = &Function> {
+    pub(super) fn functions(&self) -> impl Iterator<Item = &Function> {
         self.module.items.iter().filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None })
     }
 

@@ -137,10 +137,10 @@ impl Lowering<'_> {
                     let word = self.temporary(Class::Narrow);
                     let half = if index < per_word { moves::truncate() } else { moves::high_word() };
                     self.emit_op(half, Operand::Def(word), &[whole], 0);
-                    let aux = (index % per_word) as u32 * bits | bits << 8;
+                    let aux = ((index % per_word) as u32 * bits) | bits << 8;
                     self.emit_op(moves::take_bits(), d, &[Operand::Use(word)], aux);
                 }
-                (_, bits) => self.emit_op(moves::take_bits(), d, &[whole], index as u32 * bits | bits << 8),
+                (_, bits) => self.emit_op(moves::take_bits(), d, &[whole], (index as u32 * bits) | bits << 8),
             }
         }
         Ok(())

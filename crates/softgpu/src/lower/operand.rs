@@ -139,9 +139,7 @@ impl Lowering<'_> {
             Some(Name::Variable(index)) if wide => Ok(self.symbol(Symbol::Variable(index), offset)),
             Some(Name::Function(index)) if wide => Ok(self.symbol(Symbol::Function(index), offset)),
             Some(Name::Shared(start)) => Ok(of_number(self, i64::from(start).wrapping_add(offset))),
-            Some(Name::KernelParameter { offset: start, .. }) => {
-                Ok(of_number(self, i64::from(start).wrapping_add(offset)))
-            }
+            Some(Name::KernelParameter(start)) => Ok(of_number(self, i64::from(start).wrapping_add(offset))),
             Some(Name::DynamicShared) => Ok(self.dynamic_shared(offset, wide)),
             Some(Name::Local(start)) => {
                 let value = self.temporary(Class::of(ty));

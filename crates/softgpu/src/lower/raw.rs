@@ -56,8 +56,6 @@ pub(super) enum Operand {
     UseHalf(Virtual, u32),
     DefHalf(Virtual, u32),
     Def(Virtual),
-    /// Read and written.
-    Update(Virtual),
     Pool(u32),
     /// The predicate that always holds.
     True,
@@ -97,7 +95,6 @@ pub(super) struct Raw {
     pub c: Operand,
     pub e: Operand,
     pub list: Vec<Operand>,
-    /// Where to put the position of the list: some functions take a list as a mere option.
     pub guard: Option<(Virtual, bool)>,
     pub aux: u32,
     pub offset: i64,
@@ -176,7 +173,7 @@ impl Raw {
 
     pub(super) fn uses(&self) -> impl Iterator<Item = Virtual> + '_ {
         let used = |operand| match operand {
-            Operand::Use(v) | Operand::UseNot(v) | Operand::UseHalf(v, _) | Operand::Update(v) => Some(v),
+            Operand::Use(v) | Operand::UseNot(v) | Operand::UseHalf(v, _) => Some(v),
             // The other half stays as it is.
             Operand::DefHalf(v, _) => Some(v),
             _ => None,
@@ -186,7 +183,7 @@ impl Raw {
 
     pub(super) fn definitions(&self) -> impl Iterator<Item = Virtual> + '_ {
         let defined = |operand| match operand {
-            Operand::Def(v) | Operand::Update(v) | Operand::DefHalf(v, _) => Some(v),
+            Operand::Def(v) | Operand::DefHalf(v, _) => Some(v),
             _ => None,
         };
         self.operands().filter_map(defined)

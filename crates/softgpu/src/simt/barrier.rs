@@ -31,18 +31,15 @@ pub(crate) struct Barriers {
     barriers: [Barrier; BARRIERS + 1],
     /// Barriers at which some thread has arrived.
     pending: u32,
-    /// Threads of the block that have not exited, by warp and in all.
+    /// Lanes of each warp that have not exited.
     living: [u32; WARPS],
-    threads: u32,
 }
 
 impl Barriers {
     /// A new block with these lanes in each warp.
     pub(crate) fn start(&mut self, lanes: impl Iterator<Item = u32>) {
-        self.threads = 0;
         for (place, lanes) in self.living.iter_mut().zip(lanes) {
             *place = lanes;
-            self.threads += lanes.count_ones();
         }
         if self.pending != 0 {
             self.barriers.iter_mut().for_each(Barrier::reset);
@@ -52,11 +49,6 @@ impl Barriers {
 
     pub(crate) fn generation(&self, id: u8) -> u32 {
         self.barriers[usize::from(id)].generation
-    }
-
-    /// Threads that have not exited.
-    pub(crate) fn threads(&self) -> u32 {
-        self.threads
     }
 
     fn arrive(&mut self, id: usize, warp: usize, lanes: u32, truths: u32, expected: u32) {
@@ -72,9 +64,10 @@ impl Barriers {
     /// Lanes that exit count as arrived wherever all threads are waited for.
     pub(crate) fn exit(&mut self, warp: usize, lanes: u32) {
         self.living[warp] &= !lanes;
-        self.threads -= lanes.count_ones();
-        for id in (0..=BARRIERS).filter(|id| self.pending >> id & 1 != 0).collect::<Vec<_>>() {
-            self.check(id);
+        for id in 0..=BARRIERS {
+            if self.pending >> id & 1 != 0 {
+                self.check(id);
+            }
         }
     }
 
@@ -126,7 +119,7 @@ pub(crate) fn barrier(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
     let lane = mask.trailing_zeros() as usize;
     let id = m.source::<u32>(i.a).get(lane) as usize;
     let expected = if i.b == Slot::NONE { 0 } else { m.source::<u32>(i.b).get(lane) };
-    let uneven = i.b != Slot::NONE && (expected == 0 || expected as usize % LANES != 0);
+    let uneven = i.b != Slot::NONE && (expected == 0 || !(expected as usize).is_multiple_of(LANES));
     if id > BARRIERS || uneven {
         return m.fail(Fault::IllegalInstruction(format!("barrier {id} of {expected} threads")), lane);
     }

@@ -73,3 +73,15 @@ fn a_barrier_that_cannot_complete_blocks() {
     block.start(0, 0);
     assert_eq!(block.run(&mut device.clock, 10_000), Outcome::Blocked);
 }
+
+#[test]
+fn barrier_objects_count_phases() {
+    // Two phases of 64 arrivals each; whoever waits polls for the parity of the phase.
+    let text = ".shared .align 8 .b64 object;\n.shared .align 4 .b32 sum;\nsetp.eq.u32 %p1, %tid, 0;\n\
+                @%p1 mbarrier.init.shared.b64 [object], 64;\n@%p1 st.shared.u32 [sum], 0;\nbar.sync 0;\n\
+                red.shared.add.u32 [sum], 1;\nmbarrier.arrive.shared.b64 %d1, [object];\n\
+                WAIT:\nmbarrier.test_wait.shared.b64 %p2, [object], %d1;\n@!%p2 bra WAIT;\nld.shared.u32 %r1, [sum];\n\
+                mbarrier.arrive.shared.b64 %d2, [object];\n\
+                AGAIN:\nmbarrier.try_wait.parity.shared.b64 %p3, [object], 1;\n@!%p3 bra AGAIN;\nmov.u32 %out, %r1;";
+    assert_eq!(eval(64, text), vec![64; 64]);
+}

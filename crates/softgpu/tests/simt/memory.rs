@@ -119,8 +119,7 @@ fn dynamic_shared_memory_begins_behind_the_static() {
     let text = per_thread(
         ".shared .align 4 .b8 fixed[20];\n.extern .shared .align 16 .b8 open[];\nmov.u32 %r1, open;\nmad.lo.u32 %r2, %tid, 4, %r1;\n\
          st.shared.u32 [%r2], %tid;\nst.shared.u32 [fixed+16], 5;\nbar.sync 0;\nld.shared.u32 %r3, [open+4];\nadd.u32 %out, %r1, %r3;",
-    )
-    .replace(".shared .align 4 .b8 fixed", ".shared .align 4 .b8 fixed");
+    );
     let mut device = Device::new(&text);
     device.dynamic_shared = 256;
     let out = device.alloc(4 * 64);

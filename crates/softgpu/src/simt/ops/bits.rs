@@ -230,7 +230,7 @@ pub(crate) fn mask(clamp: bool) -> Execute {
         }),
         false => lanes2!(|a: u32, b: u32| {
             let (a, b) = (a & 31, b & 31);
-            ((1u64 << b) - 1 << a) as u32
+            (((1u64 << b) - 1) << a) as u32
         }),
     }
 }

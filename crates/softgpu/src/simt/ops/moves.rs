@@ -1,7 +1,7 @@
 //! Moving values between registers: copies, selections, packing and unpacking.
 
 use super::{lanes1, lanes2};
-use crate::isa::{Execute, Instruction, Slot, Type};
+use crate::isa::{Execute, Instruction, Type};
 use crate::simt::lanes::Lane;
 use crate::simt::{Flow, Machine};
 
@@ -82,14 +82,5 @@ pub(crate) fn select_by_sign(wide: bool, by: Type) -> Option<Execute> {
 /// A constant predicate: `aux` is the mask.
 pub(crate) fn set_constant(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
     m.set_predicate(i.d, mask, i.aux);
-    Flow::Next
-}
-
-/// A predicate as a number.
-pub(crate) fn from_predicate(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
-    let truths = m.predicate(i.a);
-    if i.d != Slot::NONE {
-        m.fill(i.d, mask, |lane| truths >> lane & 1);
-    }
     Flow::Next
 }
