@@ -151,9 +151,14 @@ impl Card {
         self.update_best_pending(&guard);
     }
 
-    /// Whether a block of this priority may take the room its predecessor leaves, without asking the ledger.
-    pub fn may_inherit(&self, priority: i32) -> bool {
-        self.segment().best_pending.load(Relaxed) >= priority || self.domain() == Domain::Isolated
+    /// Whether a block of this priority may take the room its predecessor leaves, without asking the ledger: not
+    /// while more urgent blocks wait for room.
+    pub fn may_inherit(&self, context: &ContextHandle, priority: i32) -> bool {
+        let pending = match self.domain() {
+            Domain::Isolated => &self.segment().contexts[context.index].pending,
+            Domain::Shared => &self.segment().best_pending,
+        };
+        pending.load(Relaxed) >= priority
     }
 
     fn more_urgent_elsewhere(&self, context: &ContextHandle, priority: i32) -> bool {

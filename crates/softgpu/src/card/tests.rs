@@ -101,7 +101,7 @@ fn a_more_urgent_context_goes_first() {
     let (low, high) = (card.create_context().unwrap(), card.create_context().unwrap());
     let each = Footprint { threads: 1024, registers: 0, shared: 0 };
     card.set_pending(&high, Some(-5));
-    assert!(!card.may_inherit(0) && card.may_inherit(-5));
+    assert!(!card.may_inherit(&low, 0) && card.may_inherit(&high, -5));
     let mut places = Vec::new();
     card.place(&low, 0, &each, 1, &mut places);
     assert!(places.is_empty());

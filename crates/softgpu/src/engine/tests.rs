@@ -159,12 +159,16 @@ fn a_loop_on_the_clock_is_slept_through() {
 #[test]
 fn urgent_blocks_overtake_at_block_boundaries() {
     let bench = Bench::new(four_sms());
-    let slow = bench.submit("sleep", 4 * 32 * 20, 1_000_000, &[], 0);
-    let urgent = bench.submit("sleep", 4, 1_000_000, &[], -5);
+    // The card is full for 20 waves of 2 ms; the urgent grid comes in the first and must not wait for the last.
+    let slow = bench.submit("sleep", 4 * 32 * 20, 2_000_000, &[], 0);
+    while bench.engine.card().resident_blocks().iter().sum::<u32>() < 4 * 32 {
+        std::thread::yield_now();
+    }
+    let urgent = bench.submit("sleep", 4 * 32, 2_000_000, &[], -5);
     bench.context.wait(&urgent).unwrap();
-    assert!(!slow.is_done());
+    assert!(bench.count() < 4 * 32 * 10, "{} blocks ended first", bench.count());
     bench.context.wait(&slow).unwrap();
-    assert_eq!(bench.count(), 4 * 32 * 20 + 4);
+    assert_eq!(bench.count(), 4 * 32 * 21);
 }
 
 #[test]
@@ -263,6 +267,23 @@ fn host_functions_may_block_without_stopping_kernels() {
     assert!(!blocked.is_done());
     opened.store(1, Ordering::Release);
     bench.context.wait(&blocked).unwrap();
+}
+
+#[test]
+fn work_behind_a_poll_and_behind_a_host_function_starts_by_itself() {
+    let bench = Bench::new(four_sms());
+    let gate = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&gate);
+    let poll = bench.context.submit(Work::Poll(Box::new(move || seen.load(Ordering::Acquire) == 1)), &[], 0);
+    let copy = bench.context.submit(Work::Host(Box::new(|| ())), &[poll], 0);
+    let call = bench.context.submit(Work::Callback(Box::new(|| ())), &[copy], 0);
+    let last = bench.context.submit(Work::Host(Box::new(|| ())), &[call], 0);
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    gate.store(1, Ordering::Release);
+    // Nobody waits for it, so nobody helps.
+    while !last.is_done() {
+        std::thread::yield_now();
+    }
 }
 
 #[test]

@@ -82,6 +82,8 @@ impl Engine {
                 function();
             }
             self.settle_now(task, card::now());
+            // This thread does nothing else, so somebody must take up what the host function held back.
+            self.card.ring_own(1);
         }
     }
 
@@ -125,6 +127,8 @@ impl Engine {
         let now = card::now();
         self.card.arbitrate_if_due(now);
         let mut state = self.lock();
+        // First of all, since a wait that is over may have made work ready.
+        self.poll(&mut state, now);
         if let Some(task) = state.ready.pop_front() {
             let more = !state.ready.is_empty();
             drop(state);
@@ -134,7 +138,6 @@ impl Engine {
             self.run_host_work(task);
             return Step::Worked;
         }
-        self.poll(&mut state, now);
         match self.take_blocks(&mut state, hands, now) {
             Ok((core, standing)) => {
                 let backlog = state.queues[core.key].as_ref().is_some_and(super::Queue::has_backlog);
@@ -237,7 +240,7 @@ impl Engine {
                 Outcome::Done => {
                     let at = clock.end();
                     let grid = &resident.grid;
-                    let next = if self.card.may_inherit(grid.priority) { grid.claim() } else { None };
+                    let next = if self.card.may_inherit(&core.handle, grid.priority) { grid.claim() } else { None };
                     let last = grid.retire(at);
                     let Some(number) = next else { return retired(resident, at, last) };
                     successors += 1;
