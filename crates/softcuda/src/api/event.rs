@@ -50,7 +50,10 @@ pub fn cuEventSynchronize(hEvent: Handle<Event>) -> Result<()> {
 
 pub fn cuEventElapsedTime(pMilliseconds: Out<f32>, hStart: Handle<Event>, hEnd: Handle<Event>) -> Result<()> {
     driver()?;
-    pMilliseconds.check()?;
+    // A card says so of a missing place for the result, too.
+    if pMilliseconds.is_null() {
+        return refuse(CUDA_ERROR_INVALID_HANDLE);
+    }
     let (start, end) = (hStart.get()?, hEnd.get()?);
     pMilliseconds.set(end.elapsed_since(&start)?)
 }

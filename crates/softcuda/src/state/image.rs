@@ -56,7 +56,11 @@ fn only_machine_code() -> Error {
 }
 
 pub fn compile(text: &str) -> Result<Program> {
-    lower::compile(text).map(|image| Program { image: Arc::new(image) }).map_err(refused)
+    let image = lower::compile(text).map_err(refused)?;
+    if image.target.is_empty() {
+        return Err(Error::new(CUDA_ERROR_INVALID_PTX, "the text has no .target"));
+    }
+    Ok(Program { image: Arc::new(image) })
 }
 
 /// Names that nobody defines are found out only now; a card's linker has no better word for it than this.
