@@ -13,14 +13,15 @@ pub struct TurnClock {
     began: Nanos,
     /// The latest reading.
     seen: Nanos,
-    /// Machine time minus nominal time that the host is behind; `%globaltimer` must agree with the clock.
     read: bool,
+    /// Machine time minus context time.
+    offset: Nanos,
 }
 
 impl TurnClock {
-    /// `machine` is a recent reading of the machine's clock.
-    pub fn new(machine: Nanos) -> TurnClock {
-        TurnClock { base: Nanos::ZERO, began: machine, seen: machine, read: false }
+    /// `machine` is a recent reading of the machine's clock, `offset` how far context time is behind it.
+    pub fn new(machine: Nanos, offset: Nanos) -> TurnClock {
+        TurnClock { base: Nanos::ZERO, began: machine, seen: machine, read: false, offset }
     }
 
     /// The next turn begins, nominally at `base`.
@@ -46,6 +47,10 @@ impl Clock for TurnClock {
         self.seen = card::now();
         self.read = true;
         self.base + self.seen.since(self.began)
+    }
+
+    fn ticks(&mut self) -> Nanos {
+        self.now() + self.offset
     }
 
     fn wall(&mut self) -> Nanos {

@@ -51,6 +51,8 @@ pub struct Queue {
     /// No room was left at the last try, and none has been given back since.
     full: bool,
     said_runnable: bool,
+    /// Beginning of the latest turn on the GPU, in context time.
+    turn: Nanos,
     places: Vec<u32>,
 }
 
@@ -65,6 +67,7 @@ impl Queue {
             free_at: vec![Nanos::ZERO; sms as usize],
             full: false,
             said_runnable: false,
+            turn: Nanos::ZERO,
             places: Vec::new(),
         }
     }
@@ -97,6 +100,23 @@ impl Queue {
             }
             Turn::On { begins, .. } => Err(Some(begins)),
             Turn::Off { .. } => Err(card.next_arbitration()),
+        }
+    }
+
+    /// At the beginning of a turn, blocks that wait for a clock look at it again.
+    pub fn notice_turn(&mut self, standing: &Standing) {
+        if standing.begins == self.turn {
+            return;
+        }
+        self.turn = standing.begins;
+        let sleeping: Vec<Resident> = self.sleeping.drain().collect();
+        for mut resident in sleeping {
+            if resident.block.wake_watchers() {
+                resident.at = standing.begins;
+                self.runnable.push_back(Item::Resident(resident));
+            } else {
+                self.sleeping.push(resident.at, resident);
+            }
         }
     }
 

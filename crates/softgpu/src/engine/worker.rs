@@ -1,9 +1,10 @@
 //! What a thread does when it lends its hands to the engine.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use model::Nanos;
+use model::{Dim3, Nanos};
 
 use super::clock::TurnClock;
 use super::context::Core;
@@ -12,7 +13,7 @@ use super::queue::{Fresh, Item, Standing};
 use super::task::{Task, Work};
 use super::{Engine, MAX_LAG, State};
 use crate::card::{self, Footprint};
-use crate::error::FaultReport;
+use crate::error::{Fault, FaultReport};
 use crate::simt::Outcome;
 
 /// Warp-instructions a block may execute before others are looked at: some ten microseconds.
@@ -169,6 +170,7 @@ impl Engine {
                     continue;
                 }
             };
+            queue.notice_turn(&standing);
             queue.dispatch(&self.card, &standing);
             while hands.items.len() < SLEEPERS
                 && let Some((_, resident)) = queue.sleeping.pop_due(standing.now)
@@ -191,7 +193,7 @@ impl Engine {
     }
 
     fn run_blocks(self: &Arc<Engine>, hands: &mut Hands, core: &Arc<Core>, standing: Standing, now: Nanos, backlog: bool) {
-        let mut clock = TurnClock::new(now);
+        let mut clock = TurnClock::new(now, standing.offset);
         let mut items = std::mem::take(&mut hands.items);
         for item in items.drain(..) {
             if core.is_dead() {
@@ -201,7 +203,8 @@ impl Engine {
                 Item::Fresh(fresh) => fresh.begin(&self.space),
                 Item::Resident(resident) => resident,
             };
-            hands.left.push(self.run(resident, core, &standing, &mut clock, backlog));
+            let run = AssertUnwindSafe(|| self.run(resident, core, &standing, &mut clock, backlog));
+            hands.left.push(catch_unwind(run).unwrap_or_else(|_| Left::Faulted(Box::new(broken()))));
         }
         items.clear();
         hands.items = items;
@@ -420,6 +423,12 @@ fn next_on_the_same_sm(resident: Resident, number: u64, at: Nanos) -> Left {
     let Resident { block, grid, sm, .. } = resident;
     grid.keep_spare_for_successor(block);
     Left::Next(Fresh { grid, number, sm, at })
+}
+
+/// What is reported when the executor itself fails: the launch ends with an error instead of hanging.
+fn broken() -> FaultReport {
+    let fault = Fault::IllegalInstruction("the software GPU failed; this is a bug of ebb".to_owned());
+    FaultReport { fault, kernel: String::new(), line: 0, block: Dim3::ONE, thread: Dim3::ONE }
 }
 
 fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {

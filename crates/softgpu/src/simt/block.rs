@@ -111,12 +111,20 @@ impl Block {
         (self.living, self.next) = (self.warps.len(), 0);
     }
 
+    /// Lets warps that wait for a clock look at it again: the clocks went on while the context was off the GPU,
+    /// and their waits are counted in the time it was on. True if there are such warps.
+    pub fn wake_watchers(&mut self) -> bool {
+        // Every warp is asked, so `any` would be wrong here.
+        self.warps.iter_mut().filter_map(|warp| warp.wake_watchers().then_some(())).count() > 0
+    }
+
     /// Advances the block by about `budget` warp instructions.
     pub fn run(&mut self, clock: &mut dyn Clock, budget: u32) -> Outcome {
         let mut fuel = budget.max(1);
         loop {
             let (mut ran, mut polled, mut wakes) = (false, false, None::<Nanos>);
-            let now = if self.warps.iter().any(|warp| warp.wakes().is_some()) { clock.now() } else { Nanos::ZERO };
+            let now =
+                if self.warps.iter().any(|warp| warp.wakes().is_some()) { clock.now() } else { Nanos::ZERO };
             for _ in 0..self.warps.len() {
                 let index = self.next;
                 self.next = if index + 1 == self.warps.len() { 0 } else { index + 1 };
@@ -151,7 +159,8 @@ impl Block {
     /// Whether another round over the warps would move something, leaving aside those that sleep.
     fn someone_ready(&self) -> bool {
         self.warps.iter().any(|warp| {
-            let ready = |waiting| super::warp::arrived(waiting, warp.epoch, &self.state.barriers, Nanos::ZERO);
+            let ready =
+                |waiting| super::warp::arrived(waiting, warp.epoch, &self.state.barriers, Nanos::ZERO);
             let current = warp.active != 0 && ready(warp.waiting);
             current || warp.others.iter().any(|split| ready(split.waiting))
         })
@@ -227,7 +236,10 @@ impl Machine<'_> {
 
 impl std::fmt::Debug for Block {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Block").field("launch", &self.launch).field("index", &self.state.index).finish_non_exhaustive()
+        f.debug_struct("Block")
+            .field("launch", &self.launch)
+            .field("index", &self.state.index)
+            .finish_non_exhaustive()
     }
 }
 

@@ -44,10 +44,10 @@ const MOST_ADDRESSES: usize = 64;
 const FOREVER: u64 = 1 << 62;
 
 impl Machine<'_> {
-    fn now(&mut self) -> Nanos {
+    fn ticks(&mut self) -> Nanos {
         match &mut self.trial {
-            None => self.clock.now(),
-            Some(trial) => *trial.now.get_or_insert_with(|| self.clock.now()) + Nanos(trial.ahead),
+            None => self.clock.ticks(),
+            Some(trial) => *trial.now.get_or_insert_with(|| self.clock.ticks()) + Nanos(trial.ahead),
         }
     }
 
@@ -62,7 +62,7 @@ impl Machine<'_> {
 /// Reads the clock in `aux` to `d`. All lanes see the same time.
 pub(crate) fn read(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
     let time = match i.aux {
-        CLOCK | CLOCK_HI | CLOCK64 => m.now().0,
+        CLOCK | CLOCK_HI | CLOCK64 => m.ticks().0,
         _ => m.wall().0,
     };
     match i.aux {
@@ -84,7 +84,7 @@ pub(crate) fn sleep(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
         m.warp.polled = true;
         return Flow::Next;
     }
-    let wait = Waiting::Sleep { until: m.now() + Nanos(u64::from(time)) };
+    let wait = Waiting::Sleep { until: m.clock.now() + Nanos(u64::from(time)), watches: false };
     if mask == m.warp.active {
         m.warp.waiting = wait;
     } else {
@@ -121,10 +121,11 @@ impl Machine<'_> {
     /// leaves the loop, if that can be computed.
     pub(crate) fn await_clock(&mut self) {
         let head = self.warp.pc;
-        let (now, wall) = (self.clock.now(), self.clock.wall());
+        let (ticks, wall) = (self.clock.ticks(), self.clock.wall());
         let mut saved = self.save();
         let mut ends = |m: &mut Self, ahead: u64| {
-            let trial = Trial { ahead, now: Some(now), wall: Some(wall), read: Vec::new(), written: Vec::new() };
+            let trial =
+                Trial { ahead, now: Some(ticks), wall: Some(wall), read: Vec::new(), written: Vec::new() };
             m.trial = Some(Box::new(trial));
             let round = m.round(head);
             m.trial = None;
@@ -151,7 +152,7 @@ impl Machine<'_> {
                 Round::Unknown => return,
             }
         }
-        self.warp.waiting = Waiting::Sleep { until: now + Nanos(late) };
+        self.warp.waiting = Waiting::Sleep { until: self.clock.now() + Nanos(late), watches: true };
     }
 
     /// One round of the loop at `head`, until it is back there or its lanes part.

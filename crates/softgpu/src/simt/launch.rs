@@ -55,10 +55,14 @@ impl Output {
     }
 }
 
-/// The two clocks a kernel can read.
+/// The clocks a kernel can read, and the one by which it sleeps.
 pub trait Clock {
-    /// Context time: stands still while the context is off the GPU. `clock`, `clock64` and `nanosleep` use it.
+    /// Context time, in which `nanosleep` is counted: it stands still while the context is off the GPU.
     fn now(&mut self) -> Nanos;
+    /// The SM's clock, which `clock` and `clock64` read: it goes on, as on a card.
+    fn ticks(&mut self) -> Nanos {
+        self.now()
+    }
     /// `%globaltimer`: nanoseconds since the Unix epoch.
     fn wall(&mut self) -> Nanos;
 }
@@ -68,7 +72,9 @@ pub trait Clock {
 pub enum Outcome {
     Done,
     /// No warp can go on before `until` (context time).
-    Sleeping { until: Nanos },
+    Sleeping {
+        until: Nanos,
+    },
     /// The budget is spent, or every warp that could run is polling memory.
     Runnable,
     /// Every warp waits for another that will never come: hangs, as on a card.

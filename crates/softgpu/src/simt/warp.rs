@@ -19,7 +19,8 @@ pub(crate) enum Waiting {
     Warp { members: u32, epoch: u32 },
     /// At a barrier of the block, until its generation changes.
     Barrier { id: u8, generation: u32 },
-    Sleep { until: Nanos },
+    /// Until this moment of context time; with `watches`, because that is when a loop on a clock would end.
+    Sleep { until: Nanos, watches: bool },
 }
 
 /// Lanes that run together.
@@ -222,18 +223,34 @@ impl Warp {
     }
 
     fn current(&self) -> Split {
-        Split { pc: self.pc, active: self.active, frame: self.frame, waiting: self.waiting, stamp: self.stamp }
+        Split {
+            pc: self.pc,
+            active: self.active,
+            frame: self.frame,
+            waiting: self.waiting,
+            stamp: self.stamp,
+        }
     }
 
     fn set_current(&mut self, split: Split) {
-        (self.pc, self.active, self.waiting, self.stamp) = (split.pc, split.active, split.waiting, self.turns);
+        (self.pc, self.active, self.waiting, self.stamp) =
+            (split.pc, split.active, split.waiting, self.turns);
         self.set_frame(split.frame);
+    }
+
+    /// Wakes the splits that wait for a clock; true if there are any.
+    pub(crate) fn wake_watchers(&mut self) -> bool {
+        let waits = self.others.iter_mut().map(|split| &mut split.waiting).chain([&mut self.waiting]);
+        let watching = waits.filter(|wait| matches!(wait, Waiting::Sleep { watches: true, .. }));
+        watching.map(|wait| *wait = Waiting::No).count() > 0
     }
 
     /// When the first sleeping split wakes.
     pub(crate) fn wakes(&self) -> Option<Nanos> {
         let waits = self.others.iter().map(|split| split.waiting).chain([self.waiting]);
-        waits.filter_map(|wait| if let Waiting::Sleep { until } = wait { Some(until) } else { None }).min()
+        waits
+            .filter_map(|wait| if let Waiting::Sleep { until, .. } = wait { Some(until) } else { None })
+            .min()
     }
 }
 
@@ -243,7 +260,7 @@ pub(crate) fn arrived(waiting: Waiting, epoch_now: u32, barriers: &Barriers, now
         Waiting::No => true,
         Waiting::Lanes { epoch } | Waiting::Warp { epoch, .. } => epoch != epoch_now,
         Waiting::Barrier { id, generation } => barriers.generation(id) != generation,
-        Waiting::Sleep { until } => now >= until,
+        Waiting::Sleep { until, .. } => now >= until,
     }
 }
 
@@ -288,7 +305,9 @@ impl Machine<'_> {
         }
         for index in 0..self.warp.others.len() {
             let split = self.warp.others[index];
-            if split.waiting != Waiting::No && arrived(split.waiting, self.warp.epoch, &self.state.barriers, now) {
+            if split.waiting != Waiting::No
+                && arrived(split.waiting, self.warp.epoch, &self.state.barriers, now)
+            {
                 self.warp.set_current(split);
                 self.release_current();
                 self.warp.others[index] = Split { stamp: split.stamp, ..self.warp.current() };
@@ -309,7 +328,8 @@ impl Machine<'_> {
 
 /// Joins splits at the same place. Those that wait for lanes are joined by whoever comes, and look again.
 fn merge(splits: &mut Vec<Split>) {
-    let joins = |split: &Split| matches!(split.waiting, Waiting::No | Waiting::Lanes { .. } | Waiting::Warp { .. });
+    let joins =
+        |split: &Split| matches!(split.waiting, Waiting::No | Waiting::Lanes { .. } | Waiting::Warp { .. });
     let mut index = 0;
     while index < splits.len() {
         let split = splits[index];
