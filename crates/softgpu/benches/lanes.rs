@@ -59,7 +59,8 @@ fn thread_time() -> f64 {
 }
 
 fn launch(text: &str, parameters: &[u8], threads: u32) -> (Arc<Launch>, Arc<AddressSpace>) {
-    let space = Arc::new(AddressSpace::new(1 << 30, Arc::new(Unlimited)).expect("address space can be reserved"));
+    let space =
+        Arc::new(AddressSpace::new(1 << 30, Arc::new(Unlimited)).expect("address space can be reserved"));
     let image = lower::compile(text).unwrap_or_else(|error| panic!("{error}"));
     let module = Module::load(Arc::new(image), &space, ContextId(1)).expect("the module has no variables");
     let DevicePointer(buffer) = space.allocate(ContextId(1), 1 << 20).expect("a megabyte is free");
@@ -124,7 +125,11 @@ fn main() {
     lanes("f32 fma", "mov.f32 %f3, 0f3F800000;", "fma.rn.f32 %f3, %f3, 0f3F800001, 0f3F000000;\n");
     lanes("f32 add", "mov.f32 %f3, 0f3F800000;", "add.f32 %f3, %f3, 0f3F000000;\n");
     lanes("f64 fma", "mov.f64 %g3, 0d3FF0000000000000;", "fma.rn.f64 %g3, %g3, 0d3FF0000000000001, %g3;\n");
-    lanes("compare and select", "mov.u32 %r3, 1;", "setp.lt.s32 %p2, %r3, %r1;\nselp.b32 %r3, %r1, 5, %p2;\n");
+    lanes(
+        "compare and select",
+        "mov.u32 %r3, 1;",
+        "setp.lt.s32 %p2, %r3, %r1;\nselp.b32 %r3, %r1, 5, %p2;\n",
+    );
     lanes("global load", "", "ld.global.u32 %r3, [%d1];\n");
     lanes("shared load", "", "ld.shared.u32 %r3, [%r2];\n");
     lanes(

@@ -1,3 +1,6 @@
+// nvcc 13.0 makes the .ptx files beside this: `nvcc -ptx -arch=compute_90` the one named sm_90, and
+// `nvcc -ptx -Xcicc -O0 -arch=compute_80` the one named sm_80.O0.
+
 // Ways to wait.
 
 extern "C" __global__ void spin64(long long n)

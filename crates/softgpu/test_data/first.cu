@@ -1,3 +1,6 @@
+// nvcc 13.0 makes the .ptx files beside this: `nvcc -ptx -arch=compute_90` the one named sm_90, and
+// `nvcc -ptx -Xcicc -O0 -arch=compute_80` the one named sm_80.O0.
+
 // The first kernels anyone writes.
 
 extern "C" __global__ void vector_add(const float *a, const float *b, float *c, int n)

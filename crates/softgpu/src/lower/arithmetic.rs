@@ -44,7 +44,8 @@ fn mode(f: &Lowering<'_>, w: &mut Words<'_>) -> u32 {
         _ => Rounding::Nearest,
     };
     let mut mode = float::rounding_code(rounding);
-    for (word, flag) in [("ftz", float::FTZ), ("sat", float::SAT), ("relu", float::RELU), ("NaN", float::NAN)] {
+    for (word, flag) in [("ftz", float::FTZ), ("sat", float::SAT), ("relu", float::RELU), ("NaN", float::NAN)]
+    {
         mode |= if w.take(word) { flag } else { 0 };
     }
     if w.has("xorsign") && w.has("abs") {
@@ -261,7 +262,8 @@ pub(super) fn min(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
     let mode = mode(f, w);
     let ty = w.ty(f)?;
     let relu = mode & float::RELU != 0;
-    let run = if is_float(ty) { float::binary::<float::Minimum>(ty, mode) } else { integer::minimum(ty, relu) };
+    let run =
+        if is_float(ty) { float::binary::<float::Minimum>(ty, mode) } else { integer::minimum(ty, relu) };
     plain(f, w, run, ty, &[ty, ty], mode)
 }
 
@@ -269,7 +271,8 @@ pub(super) fn max(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
     let mode = mode(f, w);
     let ty = w.ty(f)?;
     let relu = mode & float::RELU != 0;
-    let run = if is_float(ty) { float::binary::<float::Maximum>(ty, mode) } else { integer::maximum(ty, relu) };
+    let run =
+        if is_float(ty) { float::binary::<float::Maximum>(ty, mode) } else { integer::maximum(ty, relu) };
     plain(f, w, run, ty, &[ty, ty], mode)
 }
 

@@ -154,13 +154,7 @@ fn result_places(
     Ok(())
 }
 
-fn direct(
-    f: &mut Lowering<'_>,
-    index: u32,
-    text: &str,
-    places: &[Virtual],
-    inputs: usize,
-) -> Done {
+fn direct(f: &mut Lowering<'_>, index: u32, text: &str, places: &[Virtual], inputs: usize) -> Done {
     if f.linker.functions[index as usize].body.is_some() {
         f.callees.push(index);
         emit_call(f, Raw::new(control::call).aux(index), places, inputs);
@@ -211,7 +205,8 @@ pub(super) fn bar(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
         w.drop_all(|word| matches!(word, "wait" | "aligned" | "release" | "relaxed" | "acquire"));
         w.operands::<0>(f)?;
         let id = f.constant32(CLUSTER_BARRIER);
-        let raw = Raw::new(if arrives { control::nothing } else { barrier::barrier }).a(id).aux(barrier::SYNC);
+        let raw =
+            Raw::new(if arrives { control::nothing } else { barrier::barrier }).a(id).aux(barrier::SYNC);
         f.emit(raw.control(Control::Meets).effect(Effect::Other));
         return Ok(());
     }
@@ -312,7 +307,8 @@ pub(super) fn vote(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
         return Err(w.mismatch(f));
     }
     let [d, a, members] = w.operands(f)?;
-    let raw = Raw::new(sync::vote).d(f.target(d, result)?).a(f.predicate(a)?).e(f.source(members, Type::B32)?);
+    let raw =
+        Raw::new(sync::vote).d(f.target(d, result)?).a(f.predicate(a)?).e(f.source(members, Type::B32)?);
     f.emit(raw.aux(aux).control(Control::Meets).effect(Effect::Other));
     Ok(())
 }
@@ -403,7 +399,9 @@ pub(super) fn stack_pointer(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
         "alloca" => {
             let size = operands.get(1).ok_or_else(|| w.mismatch(f))?;
             let align = match operands.get(2) {
-                Some(ptx::Operand::Integer { value, .. }) if value.is_power_of_two() && *value <= 128 => *value as u32,
+                Some(ptx::Operand::Integer { value, .. }) if value.is_power_of_two() && *value <= 128 => {
+                    *value as u32
+                }
                 None => 8,
                 Some(_) => return Err(w.mismatch(f)),
             };

@@ -116,7 +116,8 @@ impl Filler<'_> {
             Initialiser::List(values) => {
                 // A list inside a list fills one element of the dimension above, with zeroes at its end.
                 let rest = inner.get(depth..).unwrap_or(&[]);
-                let extent = rest.iter().fold(u64::from(self.ty.bytes()), |bytes, count| bytes.saturating_mul(*count));
+                let extent =
+                    rest.iter().fold(u64::from(self.ty.bytes()), |bytes, count| bytes.saturating_mul(*count));
                 for value in values {
                     let start = self.bytes.len() as u64;
                     self.put(value, inner, depth + 1)?;
@@ -150,7 +151,12 @@ impl Filler<'_> {
         };
         if self.bytes.len() as u64 > MOST_INITIAL {
             let place = self.source.place(operand.span());
-            return Err(Error::TooLarge { place, what: "an initial value", value: MOST_INITIAL + 1, most: MOST_INITIAL });
+            return Err(Error::TooLarge {
+                place,
+                what: "an initial value",
+                value: MOST_INITIAL + 1,
+                most: MOST_INITIAL,
+            });
         }
         let bits = u128::from(bits);
         self.bytes.extend_from_slice(&bits.to_le_bytes()[..size]);
@@ -165,7 +171,9 @@ impl Filler<'_> {
             ptx::Operand::Apply { function, argument, .. } => {
                 let mask = self.source.text(*function);
                 let shift = match mask.strip_prefix("0x").or(mask.strip_prefix("0X")) {
-                    Some(digits) => u64::from_str_radix(digits, 16).map_or(0, |mask| mask.trailing_zeros().min(63)),
+                    Some(digits) => {
+                        u64::from_str_radix(digits, 16).map_or(0, |mask| mask.trailing_zeros().min(63))
+                    }
                     None => 0,
                 };
                 return self.address(whole, argument, shift as u8);
@@ -258,14 +266,24 @@ impl Lowering<'_> {
     }
 
     /// Parameters or results of a device function, in rows from `first` on; the number of rows.
-    pub(super) fn declare_formal(&mut self, variables: &[Variable], first: u32, results: bool) -> Result<u32, Error> {
+    pub(super) fn declare_formal(
+        &mut self,
+        variables: &[Variable],
+        first: u32,
+        results: bool,
+    ) -> Result<u32, Error> {
         let mut row = first;
         for variable in variables {
             for declarator in &variable.declarators {
                 let shape = shape(self.source, variable, declarator)?;
                 if shape.bytes > 32764 {
                     let place = self.place(variable.span);
-                    return Err(Error::TooLarge { place, what: "a parameter", value: shape.bytes, most: 32764 });
+                    return Err(Error::TooLarge {
+                        place,
+                        what: "a parameter",
+                        value: shape.bytes,
+                        most: 32764,
+                    });
                 }
                 let rows = (shape.bytes as u32).div_ceil(4);
                 let registers: Vec<Virtual> = (row..row + rows).map(|row| self.fixed(row)).collect();

@@ -6,12 +6,12 @@ use model::Dim3;
 use ptx::{Function, FunctionKind, Item};
 
 use super::allocate::{self, Allocation};
+use super::declare;
 use super::error::{Error, Place};
 use super::flow::{self, Blocks};
 use super::function::{Lowering, MOST_INSTRUCTIONS, Name, check};
 use super::module::{Linker, Source};
 use super::raw::{Control, Operand, Raw};
-use super::declare;
 use crate::isa::{self, Image, Instruction, KernelInfo, Parameter, Slot};
 use crate::simt::control;
 
@@ -106,7 +106,8 @@ fn header(source: &Source, image: &mut Image) -> Result<(), Error> {
         let invalid = |message: &str| Error::Invalid { place, message: format!("{message}: `{argument}`") };
         match source.text(directive.name) {
             ".version" => {
-                let parts = argument.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+                let parts =
+                    argument.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
                 let version: (u8, u8) = parts.ok_or_else(|| invalid("no version"))?;
                 if version > NEWEST_PTX {
                     return Err(Error::TooNew { place, what: format!("PTX {argument}") });
@@ -146,7 +147,8 @@ fn one(
     image: &mut Image,
 ) -> Result<(isa::Function, Summary), Error> {
     let is_kernel = function.kind == FunctionKind::Entry;
-    let common = if is_kernel && linker.reaches_common_shared(unit, index) { linker.common_shared } else { 0 };
+    let common =
+        if is_kernel && linker.reaches_common_shared(unit, index) { linker.common_shared } else { 0 };
     let mut f = Lowering::new(linker, source, unit, is_kernel);
     f.shared_bytes = common;
     let mut info = if is_kernel { Some(kernel_info(source, function)?) } else { None };
@@ -202,11 +204,15 @@ fn kernel_info(source: &Source, function: &Function) -> Result<KernelInfo, Error
             source.text(*span).parse().map_err(|_| Error::Invalid { place, message: message() })
         };
         match source.text(directive.name) {
-            ".maxntid" => info.max_threads = Some(number(0)?.saturating_mul(number(1)?).saturating_mul(number(2)?)),
+            ".maxntid" => {
+                info.max_threads = Some(number(0)?.saturating_mul(number(1)?).saturating_mul(number(2)?))
+            }
             ".reqntid" => info.required_block = Some(Dim3::new(number(0)?, number(1)?, number(2)?)),
             ".maxnreg" => info.max_registers = Some(number(0)?),
             ".minnctapersm" => info.min_blocks = Some(number(0)?),
-            ".reqnctapercluster" => info.required_cluster = Some(Dim3::new(number(0)?, number(1)?, number(2)?)),
+            ".reqnctapercluster" => {
+                info.required_cluster = Some(Dim3::new(number(0)?, number(1)?, number(2)?))
+            }
             _ => {}
         }
     }
@@ -267,7 +273,13 @@ fn encode(
     })
 }
 
-fn put_list(raw: &Raw, allocation: &Allocation, labels: &[usize], entry: usize, lists: &mut Vec<Slot>) -> u32 {
+fn put_list(
+    raw: &Raw,
+    allocation: &Allocation,
+    labels: &[usize],
+    entry: usize,
+    lists: &mut Vec<Slot>,
+) -> u32 {
     let start = lists.len() as u32;
     match &raw.control {
         Control::Table(targets) => {
@@ -313,7 +325,9 @@ impl Allocation {
             Operand::None => Slot::NONE,
             Operand::Use(v) | Operand::Def(v) => Slot(self.places[v.0 as usize]),
             Operand::UseNot(v) => Slot(self.places[v.0 as usize] | Slot::NOT),
-            Operand::UseHalf(v, half) | Operand::DefHalf(v, half) => Slot(self.places[v.0 as usize] + 2 * half),
+            Operand::UseHalf(v, half) | Operand::DefHalf(v, half) => {
+                Slot(self.places[v.0 as usize] + 2 * half)
+            }
             Operand::Pool(row) => Slot(row | Slot::POOL),
             Operand::True => Slot::TRUE,
             Operand::Bits(bits) => Slot(bits),

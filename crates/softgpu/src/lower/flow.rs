@@ -24,7 +24,9 @@ impl Blocks {
             match &raw.control {
                 Control::Falls => continue,
                 Control::Jumps(label) => leads[labels[*label as usize]] = true,
-                Control::Table(targets) => targets.iter().for_each(|label| leads[labels[*label as usize]] = true),
+                Control::Table(targets) => {
+                    targets.iter().for_each(|label| leads[labels[*label as usize]] = true)
+                }
                 Control::Meets => leads[index] = true,
                 Control::Ends => {}
             }

@@ -80,7 +80,12 @@ pub(super) struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    pub(super) fn new(linker: &'a mut Linker, source: &'a Source, unit: usize, is_kernel: bool) -> Lowering<'a> {
+    pub(super) fn new(
+        linker: &'a mut Linker,
+        source: &'a Source,
+        unit: usize,
+        is_kernel: bool,
+    ) -> Lowering<'a> {
         Lowering {
             linker,
             source,

@@ -168,8 +168,8 @@ pub(super) fn prmt(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
 /// The words that `set` and `setp` share: comparison, combination, flushing.
 fn comparison_words(f: &Lowering<'_>, w: &mut Words<'_>) -> Result<(Comparison, u32), Error> {
     const WORDS: [&str; 18] = [
-        "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num",
-        "nan",
+        "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu",
+        "num", "nan",
     ];
     let word = w.any(f, &WORDS).ok_or_else(|| w.unknown(f))?;
     let operator = compare::named(word).ok_or_else(|| w.unknown(f))?;

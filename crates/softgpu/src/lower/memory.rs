@@ -1,4 +1,4 @@
-//! Loads, stores, atomics, and conversions between address spaces.
+//! Loads and stores.
 
 use std::rc::Rc;
 
@@ -10,23 +10,20 @@ use super::raw::{Class, Effect, Operand, Raw, Virtual};
 use super::words::Words;
 use crate::isa::{Execute, Type};
 use crate::simt::access::{self, Memory, NARROW, ORDERED, POLLS};
-use crate::simt::address::{GENERIC, GLOBAL, LOCAL, PARAM, PARAM_OFFSET, SHARED};
-use crate::simt::atomics::{self, Kind};
-use crate::simt::control::nothing;
+use crate::simt::address::{GENERIC, GLOBAL, LOCAL, PARAM, SHARED};
 use crate::simt::lanes::Lane;
-use crate::simt::mbarrier;
-use crate::simt::ops::{integer, moves};
+use crate::simt::ops::moves;
 
 type Done = Result<(), Error>;
 
 /// An address operand, ready for an instruction.
-struct Address {
-    base: Operand,
-    offset: i64,
+pub(super) struct Address {
+    pub base: Operand,
+    pub offset: i64,
     /// Flags of `aux`.
-    aux: u32,
+    pub aux: u32,
     /// What the name in it says about the space.
-    space: Option<u8>,
+    pub space: Option<u8>,
 }
 
 /// What a `.param` address can mean.
@@ -38,7 +35,7 @@ enum Parameter {
 }
 
 impl Lowering<'_> {
-    fn address(&mut self, operand: &ptx::Operand, w: &Words<'_>) -> Result<Address, Error> {
+    pub(super) fn address(&mut self, operand: &ptx::Operand, w: &Words<'_>) -> Result<Address, Error> {
         let ptx::Operand::Address { base, offset, rest, span } = operand else {
             return Err(self.invalid(operand.span(), "an address is wanted here"));
         };
@@ -97,7 +94,12 @@ impl Lowering<'_> {
     }
 
     /// The elements of a vector operand, or the operand itself.
-    fn elements<'b>(&mut self, operand: &'b ptx::Operand, count: u32, w: &Words<'_>) -> Result<Vec<Piece<'b>>, Error> {
+    pub(super) fn elements<'b>(
+        &mut self,
+        operand: &'b ptx::Operand,
+        count: u32,
+        w: &Words<'_>,
+    ) -> Result<Vec<Piece<'b>>, Error> {
         let elements = match operand {
             ptx::Operand::Vector { elements, .. } => elements.iter().map(Piece::Operand).collect(),
             ptx::Operand::Name(span) if self.is_vector(*span) => {
@@ -120,23 +122,44 @@ impl Lowering<'_> {
     }
 }
 
-enum Piece<'a> {
+pub(super) enum Piece<'a> {
     Operand(&'a ptx::Operand),
     Register(Virtual),
 }
 
 /// Words about caches and scopes that change nothing here.
-fn is_hint(word: &str) -> bool {
+pub(super) fn is_hint(word: &str) -> bool {
     const HINTS: [&str; 24] = [
-        "ca", "cg", "cs", "cv", "lu", "wb", "wt", "nc", "weak", "cta", "cluster", "gpu", "sys", "noftz", "L1::evict_normal",
-        "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate", "L2::64B", "L2::128B", "L2::256B",
-        "L2::cache_hint", "unified",
+        "ca",
+        "cg",
+        "cs",
+        "cv",
+        "lu",
+        "wb",
+        "wt",
+        "nc",
+        "weak",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "noftz",
+        "L1::evict_normal",
+        "L1::evict_unchanged",
+        "L1::evict_first",
+        "L1::evict_last",
+        "L1::no_allocate",
+        "L2::64B",
+        "L2::128B",
+        "L2::256B",
+        "L2::cache_hint",
+        "unified",
     ];
     HINTS.contains(&word) || word.starts_with("L2::evict") || word == "mmio"
 }
 
 /// Takes the words that loads, stores and atomics share; gives the space, flags of `aux` and the vector size.
-fn memory_words(f: &Lowering<'_>, w: &mut Words<'_>) -> Result<(u8, u32, u32), Error> {
+pub(super) fn memory_words(f: &Lowering<'_>, w: &mut Words<'_>) -> Result<(u8, u32, u32), Error> {
     let mut aux = match w.any(f, &["volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"]) {
         Some("acquire" | "release" | "acq_rel") => ORDERED | POLLS,
         Some(_) => POLLS,
@@ -145,7 +168,10 @@ fn memory_words(f: &Lowering<'_>, w: &mut Words<'_>) -> Result<(u8, u32, u32), E
     if w.take("relaxed") {
         aux |= POLLS;
     }
-    let space = match w.any(f, &["global", "const", "shared", "shared::cta", "local", "param", "param::entry", "param::func"]) {
+    let space = match w.any(
+        f,
+        &["global", "const", "shared", "shared::cta", "local", "param", "param::entry", "param::func"],
+    ) {
         Some("global" | "const") => GLOBAL,
         Some("shared" | "shared::cta") => SHARED,
         Some("local") => LOCAL,
@@ -160,7 +186,12 @@ fn memory_words(f: &Lowering<'_>, w: &mut Words<'_>) -> Result<(u8, u32, u32), E
     finish_memory_words(w, f, space, aux)
 }
 
-fn finish_memory_words(w: &mut Words<'_>, f: &Lowering<'_>, space: u8, aux: u32) -> Result<(u8, u32, u32), Error> {
+fn finish_memory_words(
+    w: &mut Words<'_>,
+    f: &Lowering<'_>,
+    space: u8,
+    aux: u32,
+) -> Result<(u8, u32, u32), Error> {
     w.drop_all(is_hint);
     let count = match w.any(f, &["v2", "v4", "v8"]) {
         Some("v2") => 2,
@@ -266,11 +297,31 @@ pub(super) fn ld(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
                 if offset < 0 || offset % i64::from(ty.bytes()) != 0 {
                     return Err(w.mismatch(f));
                 }
-                return emit_load(f, w, ty, &targets, |wide| parameter_loader(ty, wide), Operand::None, offset, aux, PARAM);
+                return emit_load(
+                    f,
+                    w,
+                    ty,
+                    &targets,
+                    |wide| parameter_loader(ty, wide),
+                    Operand::None,
+                    offset,
+                    aux,
+                    PARAM,
+                );
             }
             Parameter::Address(a) => {
                 let aux = aux | a.aux;
-                return emit_load(f, w, ty, &targets, |wide| loader(PARAM, ty, wide), a.base, a.offset, aux, PARAM);
+                return emit_load(
+                    f,
+                    w,
+                    ty,
+                    &targets,
+                    |wide| loader(PARAM, ty, wide),
+                    a.base,
+                    a.offset,
+                    aux,
+                    PARAM,
+                );
             }
         }
     }
@@ -305,7 +356,8 @@ fn emit_load(
     }
     let wides: Vec<bool> = targets.iter().flatten().map(|(_, ty)| Class::of(*ty) == Class::Wide).collect();
     let wide = wides.first().copied().unwrap_or(ty.is_wide());
-    let odd = targets.iter().flatten().any(|(_, ty)| matches!(Class::of(*ty), Class::Quad | Class::Predicate));
+    let odd =
+        targets.iter().flatten().any(|(_, ty)| matches!(Class::of(*ty), Class::Quad | Class::Predicate));
     if odd || wides.iter().any(|other| *other != wide) || ty.is_wide() && !wide {
         return Err(w.mismatch(f));
     }
@@ -343,9 +395,15 @@ fn load_registers(
         if narrow {
             let shift = (start as u32 % 4) * 8;
             let bits = f.temporary(Class::Narrow);
-            f.emit_op(moves::take_bits(), Operand::Def(bits), &[Operand::Use(pieces[0])], shift | (8 * size) << 8);
+            f.emit_op(
+                moves::take_bits(),
+                Operand::Def(bits),
+                &[Operand::Use(pieces[0])],
+                shift | (8 * size) << 8,
+            );
             let wider = if ty.is_signed() { Type::S32 } else { Type::U32 };
-            let (run, aux) = crate::simt::ops::convert::convert(ty, wider, 0).unwrap_or((moves::copy(false), 0));
+            let (run, aux) =
+                crate::simt::ops::convert::convert(ty, wider, 0).unwrap_or((moves::copy(false), 0));
             let target = if has == Class::Narrow { *d } else { value };
             f.emit_op(run, Operand::Def(target), &[Operand::Use(bits)], aux);
         } else {
@@ -356,7 +414,8 @@ fn load_registers(
                 return Err(w.mismatch(f));
             }
             let from = if ty.is_signed() { Type::S32 } else { Type::U32 };
-            let (run, aux) = crate::simt::ops::convert::convert(from, Type::U64, 0).ok_or_else(|| w.unknown(f))?;
+            let (run, aux) =
+                crate::simt::ops::convert::convert(from, Type::U64, 0).ok_or_else(|| w.unknown(f))?;
             f.emit_op(run, Operand::Def(*d), &[Operand::Use(value)], aux);
         }
     }
@@ -385,7 +444,9 @@ pub(super) fn st(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
     }
     if space == PARAM {
         return match f.parameter(&operands[0], w)? {
-            Parameter::Registers(registers, offset) => store_registers(f, w, &registers, offset, ty, &sources),
+            Parameter::Registers(registers, offset) => {
+                store_registers(f, w, &registers, offset, ty, &sources)
+            }
             _ => Err(w.mismatch(f)),
         };
     }
@@ -427,266 +488,5 @@ fn store_registers(
             f.scatter(*source, pieces, ty);
         }
     }
-    Ok(())
-}
-
-/// `atom`, `red`.
-pub(super) fn atom(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
-    let returns = f.text(w.instruction().opcode) == "atom";
-    let (space, aux, count) = memory_words(f, w)?;
-    const OPERATIONS: [&str; 10] = ["add", "and", "or", "xor", "min", "max", "inc", "dec", "exch", "cas"];
-    let operation = w.any(f, &OPERATIONS).ok_or_else(|| w.unknown(f))?;
-    let ty = w.ty(f)?;
-    let kind = kind(ty).ok_or_else(|| w.unknown(f))?;
-    let operands = w.operands_between(f, 2, 5)?;
-    let (d, rest) = if returns { (Some(&operands[0]), &operands[1..]) } else { (None, operands) };
-    let [at, b, more @ ..] = rest else { return Err(w.mismatch(f)) };
-    let a = f.address(at, w)?;
-    let space = if space == GENERIC { a.space.unwrap_or(GENERIC) } else { space };
-    let run = atomics::operation(operation, kind).and_then(|found| found.pick(space)).ok_or_else(|| w.unknown(f))?;
-    let mut raw = Raw::new(run).a(a.base).aux(aux | a.aux | count).effect(Effect::Other);
-    raw.aux &= !POLLS;
-    raw.offset = a.offset;
-    if operation == "cas" {
-        let [c, ..] = more else { return Err(w.mismatch(f)) };
-        raw.c = f.source(c, ty)?;
-    }
-    if count == 1 {
-        raw.b = f.source(b, ty)?;
-        raw.d = match d {
-            Some(d) => f.target(d, ty)?,
-            None => Operand::None,
-        };
-    } else {
-        let mut targets = vec![Operand::None; count as usize];
-        if let Some(ptx::Operand::Vector { elements, .. }) = d
-            && elements.len() == targets.len()
-        {
-            for (target, element) in targets.iter_mut().zip(elements) {
-                *target = f.target(element, ty)?;
-            }
-        }
-        raw.list = targets;
-        for piece in f.elements(b, count, w)? {
-            let Piece::Operand(operand) = piece else { return Err(w.mismatch(f)) };
-            let source = f.source(operand, ty)?;
-            raw.list.push(source);
-        }
-    }
-    f.emit(raw);
-    Ok(())
-}
-
-fn kind(ty: Type) -> Option<Kind> {
-    Some(match ty {
-        Type::B16 => Kind::Bits16,
-        Type::B32 => Kind::Bits32,
-        Type::B64 => Kind::Bits64,
-        Type::U32 => Kind::Unsigned32,
-        Type::S32 => Kind::Signed32,
-        Type::U64 => Kind::Unsigned64,
-        Type::S64 => Kind::Signed64,
-        Type::F32 => Kind::Float32,
-        Type::F64 => Kind::Float64,
-        Type::F16 => Kind::Half,
-        Type::F16x2 => Kind::HalfPair,
-        Type::Bf16 => Kind::Brain,
-        Type::Bf16x2 => Kind::BrainPair,
-        _ => return None,
-    })
-}
-
-/// `cvta`: between generic addresses and those of a space.
-pub(super) fn cvta(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
-    let to_space = w.take("to");
-    let words = ["global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"];
-    let space = w.any(f, &words).ok_or_else(|| w.unknown(f))?;
-    let ty = w.ty(f)?;
-    let [d, a] = w.operands(f)?;
-    if ty != Type::U64 {
-        return Err(w.unknown(f));
-    }
-    let a = match a {
-        ptx::Operand::Name(span) => f.source(&ptx::Operand::Name(*span), ty)?,
-        other => f.source(other, ty)?,
-    };
-    let Operand::Def(d) = f.target(d, ty)? else { return Err(w.mismatch(f)) };
-    let window = match space {
-        "global" | "const" => {
-            f.copy(ty, d, a);
-            return Ok(());
-        }
-        "local" => crate::simt::special::Special::LocalWindow,
-        _ => crate::simt::special::Special::SharedWindow,
-    };
-    let base = f.temporary(Class::Wide);
-    f.emit(Raw::new(crate::simt::special::read).aux(window as u32).d(Operand::Def(base)));
-    let mut value = a;
-    if space.starts_with("param") {
-        let distance = if to_space { 0u64.wrapping_sub(PARAM_OFFSET) } else { PARAM_OFFSET };
-        let distance = f.constant(distance, Type::U64);
-        let moved = f.temporary(Class::Wide);
-        let add = integer::add(Type::U64, false).ok_or_else(|| w.unknown(f))?;
-        f.emit_op(add, Operand::Def(moved), &[value, distance], 0);
-        value = Operand::Use(moved);
-    }
-    let run = if to_space { integer::subtract(Type::U64, false) } else { integer::add(Type::U64, false) };
-    f.emit_op(run.ok_or_else(|| w.unknown(f))?, Operand::Def(d), &[value, Operand::Use(base)], 0);
-    Ok(())
-}
-
-/// `isspacep`.
-pub(super) fn isspacep(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
-    let words = ["global", "const", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry"];
-    let space = match w.any(f, &words) {
-        Some("global") => GLOBAL,
-        // Constants live in global memory here, and no address is in both.
-        Some("const") => u8::MAX,
-        Some("local") => LOCAL,
-        Some("param" | "param::entry") => PARAM,
-        Some(_) => SHARED,
-        None => return Err(w.unknown(f)),
-    };
-    let [d, a] = w.operands(f)?;
-    let d = f.target(d, Type::Pred)?;
-    let a = f.source(a, Type::U64)?;
-    f.emit(Raw::new(access::is_space).d(d).a(a).aux(u32::from(space)));
-    Ok(())
-}
-
-/// `mapa`, `getctarank` with clusters of one block.
-pub(super) fn mapa(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
-    let rank = f.text(w.instruction().opcode) == "getctarank";
-    w.any(f, &["shared::cluster"]);
-    let ty = w.ty(f)?;
-    match rank {
-        true => {
-            let [d, _] = w.operands(f)?;
-            let d = f.target(d, Type::U32)?;
-            let zero = f.constant32(0);
-            f.emit_op(moves::copy(false), d, &[zero], 0);
-        }
-        false => {
-            let [d, a, _] = w.operands(f)?;
-            let Operand::Def(d) = f.target(d, ty)? else { return Err(w.mismatch(f)) };
-            let a = f.source(a, ty)?;
-            f.copy(ty, d, a);
-        }
-    }
-    Ok(())
-}
-
-/// `createpolicy`: cache policies are numbers that nobody reads.
-pub(super) fn createpolicy(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
-    w.drop_all(|_| true);
-    let operands = w.operands_between(f, 1, 4)?;
-    let d = f.target(&operands[0], Type::B64)?;
-    let zero = f.constant(0, Type::B64);
-    f.emit_op(moves::copy(true), d, &[zero], 0);
-    Ok(())
-}
-
-/// `mbarrier`: objects in shared memory, without transactions.
-pub(super) fn mbarrier(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
-    const OPERATIONS: [&str; 7] = ["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count"];
-    let operation = w.any(f, &OPERATIONS).ok_or_else(|| w.unknown(f))?;
-    w.take("noComplete");
-    let parity = w.take("parity");
-    let waits = matches!(operation, "test_wait" | "try_wait");
-    w.drop_all(|word| matches!(word, "shared" | "shared::cta" | "cta" | "release" | "relaxed" | "acquire"));
-    w.drop_all(|word| waits && word == "cluster");
-    let ty = w.ty(f)?;
-    if ty != Type::B64 || (parity && !waits) {
-        return Err(w.unknown(f));
-    }
-    let aux = u32::from(parity) * mbarrier::PARITY;
-    let least = if matches!(operation, "inval") { 1 } else { 2 };
-    let operands = match operation {
-        "arrive" | "arrive_drop" => w.operands_between(f, 1, 3)?,
-        _ => w.operands_between(f, least, 4)?,
-    };
-    if operation == "pending_count" {
-        let (d, state) = (f.target(&operands[0], Type::U32)?, f.source(&operands[1], ty)?);
-        f.emit(Raw::new(mbarrier::pending_count).d(d).a(state));
-        return Ok(());
-    }
-    let at = operands.iter().position(|operand| matches!(operand, ptx::Operand::Address { .. }));
-    let at = at.ok_or_else(|| w.mismatch(f))?;
-    let address = f.address(&operands[at], w)?;
-    let run: Execute = match operation {
-        "init" => mbarrier::init,
-        "inval" => nothing,
-        "arrive" => mbarrier::arrive,
-        "arrive_drop" => mbarrier::arrive_and_drop,
-        _ => mbarrier::test_wait,
-    };
-    let mut raw = Raw::new(run).a(address.base).aux(aux | address.aux).effect(Effect::Other);
-    raw.offset = address.offset;
-    raw.b = match (operands.get(at + 1), waits && !parity) {
-        (Some(operand), true) => f.source(operand, Type::B64)?,
-        (Some(operand), false) => f.source(operand, Type::U32)?,
-        (None, _) => f.constant32(1),
-    };
-    if at == 1 {
-        raw.d = f.target(&operands[0], if waits { Type::Pred } else { Type::B64 })?;
-    }
-    f.emit(raw);
-    Ok(())
-}
-
-/// Hints: `prefetch`, `prefetchu`, `applypriority`, `discard`.
-pub(super) fn hint(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
-    w.drop_all(|_| true);
-    for operand in w.operands_between(f, 0, 4)? {
-        if let ptx::Operand::Address { .. } = operand {
-            f.address(operand, w)?;
-        }
-    }
-    f.emit(Raw::new(nothing));
-    Ok(())
-}
-
-/// `fence`, `membar`.
-pub(super) fn fence(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
-    let words = [
-        "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "gl", "mbarrier_init", "proxy", "alias",
-        "async", "async.global", "generic",
-    ];
-    w.drop_all(|word| words.contains(&word) || word.starts_with("async") || word.starts_with("sync_restrict"));
-    w.operands::<0>(f)?;
-    f.emit(Raw::new(access::memory_fence).effect(Effect::Other));
-    Ok(())
-}
-
-/// `cp.async` and its groups; the bulk copies are another machine.
-pub(super) fn cp(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
-    if !w.take("async") || w.has("bulk") || w.has("mbarrier") {
-        return Err(w.unknown(f));
-    }
-    if w.take("commit_group") || w.take("wait_group") || w.take("wait_all") {
-        w.operands_between(f, 0, 1)?;
-        f.emit(Raw::new(nothing));
-        return Ok(());
-    }
-    w.drop_all(|word| is_hint(word) || matches!(word, "shared" | "shared::cta" | "shared::cluster" | "global"));
-    let operands = w.operands_between(f, 3, 5)?;
-    let (to, from) = (f.address(&operands[0], w)?, f.address(&operands[1], w)?);
-    let size = match &operands[2] {
-        ptx::Operand::Integer { value: 4 | 8 | 16, .. } => operands[2].clone(),
-        _ => return Err(w.mismatch(f)),
-    };
-    let ptx::Operand::Integer { value: size, .. } = size else { return Err(w.mismatch(f)) };
-    let wide = match (from.base, from.aux & NARROW) {
-        (base, 0) => base,
-        _ => return Err(w.mismatch(f)),
-    };
-    let mut raw = Raw::new(access::copy_async).a(to.base).b(wide).aux(size as u32 | to.aux).effect(Effect::Other);
-    raw.offset = to.offset;
-    raw.c = Operand::Bits(from.offset as i32 as u32);
-    raw.e = match operands.get(3) {
-        Some(bytes) => f.source(bytes, Type::U32)?,
-        None => Operand::None,
-    };
-    f.emit(raw);
     Ok(())
 }

@@ -8,11 +8,12 @@
 //! | `module`, `declare` | names of modules, variables and their initial values, linking |
 //! | `function`, `operand`, `words` | one body: scopes and labels; operands; modifiers |
 //! | `table` | which file knows which instruction |
-//! | `arithmetic`, `logic`, `moves`, `memory`, `control` | the instructions, by family |
+//! | `arithmetic`, `logic`, `moves`, `memory`, `atomic`, `spaces`, `control` | the instructions, by family |
 //! | `raw`, `flow`, `allocate`, `encode` | what they become: virtual registers, blocks, rows, the program |
 
 mod allocate;
 mod arithmetic;
+mod atomic;
 mod control;
 mod declare;
 mod encode;
@@ -25,6 +26,7 @@ mod module;
 mod moves;
 mod operand;
 mod raw;
+mod spaces;
 mod table;
 #[cfg(test)]
 mod tests;

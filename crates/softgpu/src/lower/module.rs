@@ -112,7 +112,11 @@ impl Linker {
     pub(super) fn check_pool(&self) -> Result<(), Error> {
         let (value, most) = (self.pool.len() as u64, MOST_POOL as u64);
         let place = Place::default();
-        if value <= most { Ok(()) } else { Err(Error::TooLarge { place, what: "the constants", value, most }) }
+        if value <= most {
+            Ok(())
+        } else {
+            Err(Error::TooLarge { place, what: "the constants", value, most })
+        }
     }
 
     /// Makes all names known, before any body is looked at.
@@ -125,9 +129,15 @@ impl Linker {
             for variable in source.variables() {
                 self.declare_variable(unit, source, variable)?;
             }
+            self.declare_aliases(unit, source)?;
             if self.units[unit].len() > MOST_NAMES {
                 let (value, most) = (self.units[unit].len() as u64, MOST_NAMES as u64);
-                return Err(Error::TooLarge { place: Place::default(), what: "the number of names", value, most });
+                return Err(Error::TooLarge {
+                    place: Place::default(),
+                    what: "the number of names",
+                    value,
+                    most,
+                });
             }
         }
         // Initial values may name what is declared later.
@@ -152,7 +162,8 @@ impl Linker {
             Some(Name::Function(index)) => index,
             Some(_) => return Err(Error::Duplicate { name: name.to_owned() }),
             None => {
-                let declared = Declared { name: name.to_owned(), body: None, is_kernel, mentions: Vec::new() };
+                let declared =
+                    Declared { name: name.to_owned(), body: None, is_kernel, mentions: Vec::new() };
                 self.functions.push(declared);
                 self.functions.len() as u32 - 1
             }
@@ -164,12 +175,33 @@ impl Linker {
         let weak = function.linkage.iter().any(|span| source.text(*span) == ".weak");
         match declared.body {
             Some(_) if weak => return Ok(()),
-            Some((first, _)) if first == unit || !weak => return Err(Error::Duplicate { name: name.to_owned() }),
+            Some((first, _)) if first == unit || !weak => {
+                return Err(Error::Duplicate { name: name.to_owned() });
+            }
             _ => {}
         }
         declared.body = Some((unit, position));
         declared.is_kernel = is_kernel;
         declared.mentions = words(source.text(body.span)).into_iter().map(str::to_owned).collect();
+        Ok(())
+    }
+
+    /// `.alias a, b;`: another name of a function.
+    fn declare_aliases(&mut self, unit: usize, source: &Source) -> Result<(), Error> {
+        for item in &source.module.items {
+            let Item::Directive(directive) = item else { continue };
+            if source.text(directive.name) != ".alias" {
+                continue;
+            }
+            let words: Vec<&str> = directive.arguments.iter().map(|span| source.text(*span)).collect();
+            let target = words.get(1).and_then(|word| self.find(unit, word));
+            let (Some(alias), Some(name @ Name::Function(_))) = (words.first(), target) else {
+                let message = "an alias names two functions".to_owned();
+                return Err(Error::Invalid { place: source.place(directive.span), message });
+            };
+            let is_static = self.units[unit].contains_key(*alias);
+            self.name(unit, is_static, alias, name);
+        }
         Ok(())
     }
 
@@ -252,7 +284,8 @@ impl Linker {
         for declarator in &variable.declarators {
             let Some(initialiser) = &declarator.initialiser else { continue };
             let Some(Name::Variable(index)) = self.find(unit, source.text(declarator.name)) else { continue };
-            let (initial, addresses) = declare::initial(self, unit, source, variable, declarator, initialiser)?;
+            let (initial, addresses) =
+                declare::initial(self, unit, source, variable, declarator, initialiser)?;
             let global = &mut self.variables[index as usize];
             if initial.len() as u64 > global.bytes {
                 let message = "more initial values than elements".to_owned();

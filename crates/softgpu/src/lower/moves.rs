@@ -17,7 +17,12 @@ impl Lowering<'_> {
         match (Class::of(ty), a) {
             (Class::Quad, Operand::Use(a)) => {
                 for half in 0..2 {
-                    self.emit_op(moves::copy(true), Operand::DefHalf(d, half), &[Operand::UseHalf(a, half)], 0);
+                    self.emit_op(
+                        moves::copy(true),
+                        Operand::DefHalf(d, half),
+                        &[Operand::UseHalf(a, half)],
+                        0,
+                    );
                 }
             }
             (class, a) => self.emit_op(moves::copy(class == Class::Wide), Operand::Def(d), &[a], 0),
@@ -69,7 +74,8 @@ impl Lowering<'_> {
         ty: Type,
         d: Virtual,
     ) -> Result<(), Error> {
-        let element = element_type(ty, elements.len()).ok_or_else(|| self.bad_vector(span, ty, elements.len()))?;
+        let element =
+            element_type(ty, elements.len()).ok_or_else(|| self.bad_vector(span, ty, elements.len()))?;
         let mut sources = Vec::new();
         for operand in elements {
             sources.push(self.source(operand, element)?);
@@ -87,7 +93,8 @@ impl Lowering<'_> {
             }
             (64, 32) => self.emit_op(moves::join_words(), Operand::Def(d), &sources, 0),
             (64, _) => {
-                let words: Vec<Operand> = sources.chunks(sources.len() / 2).map(|part| self.pack32(part)).collect();
+                let words: Vec<Operand> =
+                    sources.chunks(sources.len() / 2).map(|part| self.pack32(part)).collect();
                 self.emit_op(moves::join_words(), Operand::Def(d), &words, 0);
             }
             _ => {
@@ -112,7 +119,8 @@ impl Lowering<'_> {
 
     /// One register of `ty` into `{a, b}`.
     fn unpack(&mut self, span: Span, elements: &[ptx::Operand], ty: Type, a: Operand) -> Result<(), Error> {
-        let element = element_type(ty, elements.len()).ok_or_else(|| self.bad_vector(span, ty, elements.len()))?;
+        let element =
+            element_type(ty, elements.len()).ok_or_else(|| self.bad_vector(span, ty, elements.len()))?;
         // A target may be the source itself, so the source is read from a copy.
         let held = self.temporary(Class::of(ty));
         self.copy(ty, held, a);

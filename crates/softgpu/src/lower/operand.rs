@@ -57,7 +57,10 @@ impl Lowering<'_> {
             }
             _ => {
                 let name = self.text(span);
-                Err(self.invalid(span, format!("`{name}` has {} bits, {} are wanted", declared.bits(), ty.bits())))
+                Err(self.invalid(
+                    span,
+                    format!("`{name}` has {} bits, {} are wanted", declared.bits(), ty.bits()),
+                ))
             }
         }
     }
@@ -77,6 +80,7 @@ impl Lowering<'_> {
         match ty {
             Type::Pred => Err(self.invalid(span, "a number is not a predicate")),
             Type::F32 | Type::F64 => Err(self.invalid(span, "an integer where a float is wanted")),
+            Type::B128 => Err(self.invalid(span, "a number of 128 bits is made of two")),
             _ => {
                 let bits = ty.bits().min(64);
                 let cut = value & (u64::MAX >> (64 - bits));
@@ -127,7 +131,13 @@ impl Lowering<'_> {
     }
 
     /// The address of a variable, in its own space.
-    pub(super) fn address_of(&mut self, span: Span, base: Span, offset: i64, ty: Type) -> Result<Operand, Error> {
+    pub(super) fn address_of(
+        &mut self,
+        span: Span,
+        base: Span,
+        offset: i64,
+        ty: Type,
+    ) -> Result<Operand, Error> {
         let text = self.text(base);
         let wide = match Class::of(ty) {
             Class::Wide => true,
@@ -148,7 +158,9 @@ impl Lowering<'_> {
                 self.emit(raw);
                 Ok(Operand::Use(value))
             }
-            Some(Name::Parameter(..)) => Err(self.unsupported(span, "the address of a parameter of a device function")),
+            Some(Name::Parameter(..)) => {
+                Err(self.unsupported(span, "the address of a parameter of a device function"))
+            }
             Some(_) => Err(self.invalid(span, format!("`{text}` has no address of {} bits", ty.bits()))),
             None => Err(self.invalid(span, format!("unknown name `{text}`"))),
         }
@@ -193,7 +205,8 @@ impl Lowering<'_> {
         }
         let (register, declared) = self.find_register(*span)?;
         if Class::of(declared) != Class::of(ty) {
-            let message = format!("`{}` has {} bits, the result {}", self.text(*span), declared.bits(), ty.bits());
+            let message =
+                format!("`{}` has {} bits, the result {}", self.text(*span), declared.bits(), ty.bits());
             return Err(self.invalid(*span, message));
         }
         Ok(Operand::Def(register))

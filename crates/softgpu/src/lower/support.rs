@@ -20,10 +20,30 @@ const SECTIONS: &[(&str, &[Row])] = &[
 ];
 
 const INTEGER: &[Row] = &[
-    yes("add", &["add.s32 r, s, t;", "add.sat.s32 r, s, 1;", "add.u64 d, a, b;", "add.s16 h, i, j;", "add.u16x2 r, s, t;"]),
+    yes(
+        "add",
+        &[
+            "add.s32 r, s, t;",
+            "add.sat.s32 r, s, 1;",
+            "add.u64 d, a, b;",
+            "add.s16 h, i, j;",
+            "add.u16x2 r, s, t;",
+        ],
+    ),
     yes("sub", &["sub.s32 r, s, t;", "sub.sat.s32 r, s, 1;", "sub.s64 d, a, b;"]),
-    yes("mul", &["mul.lo.s32 r, s, t;", "mul.hi.u64 d, a, b;", "mul.wide.s16 r, h, i;", "mul.wide.u32 d, r, s;"]),
-    yes("mad", &["mad.lo.s32 r, s, t, u;", "mad.hi.s32 r, s, t, u;", "mad.hi.sat.s32 r, s, t, u;", "mad.wide.u32 d, r, s, a;"]),
+    yes(
+        "mul",
+        &["mul.lo.s32 r, s, t;", "mul.hi.u64 d, a, b;", "mul.wide.s16 r, h, i;", "mul.wide.u32 d, r, s;"],
+    ),
+    yes(
+        "mad",
+        &[
+            "mad.lo.s32 r, s, t, u;",
+            "mad.hi.s32 r, s, t, u;",
+            "mad.hi.sat.s32 r, s, t, u;",
+            "mad.wide.u32 d, r, s, a;",
+        ],
+    ),
     yes("mul24", &["mul24.lo.s32 r, s, t;", "mul24.hi.u32 r, s, t;"]),
     yes("mad24", &["mad24.lo.s32 r, s, t, u;", "mad24.hi.sat.s32 r, s, t, u;"]),
     yes("sad", &["sad.u16 h, i, j, h;", "sad.s32 r, s, t, u;", "sad.u64 d, a, b, c;"]),
@@ -31,8 +51,26 @@ const INTEGER: &[Row] = &[
     yes("rem", &["rem.u16 h, i, j;", "rem.s32 r, s, t;", "rem.u64 d, a, b;"]),
     yes("abs", &["abs.s16 h, i;", "abs.s32 r, s;", "abs.s64 d, a;"]),
     yes("neg", &["neg.s16 h, i;", "neg.s32 r, s;", "neg.s64 d, a;"]),
-    yes("min", &["min.u16 h, i, j;", "min.s32 r, s, t;", "min.relu.s32 r, s, t;", "min.u64 d, a, b;", "min.s16x2 r, s, t;"]),
-    yes("max", &["max.u16 h, i, j;", "max.s32 r, s, t;", "max.relu.s16x2 r, s, t;", "max.u64 d, a, b;", "max.u16x2 r, s, t;"]),
+    yes(
+        "min",
+        &[
+            "min.u16 h, i, j;",
+            "min.s32 r, s, t;",
+            "min.relu.s32 r, s, t;",
+            "min.u64 d, a, b;",
+            "min.s16x2 r, s, t;",
+        ],
+    ),
+    yes(
+        "max",
+        &[
+            "max.u16 h, i, j;",
+            "max.s32 r, s, t;",
+            "max.relu.s16x2 r, s, t;",
+            "max.u64 d, a, b;",
+            "max.u16x2 r, s, t;",
+        ],
+    ),
     yes("popc", &["popc.b32 r, s;", "popc.b64 r, d;"]),
     yes("clz", &["clz.b32 r, s;", "clz.b64 r, d;"]),
     yes("bfind", &["bfind.u32 r, s;", "bfind.shiftamt.s64 r, d;"]),
@@ -63,7 +101,15 @@ const FLOAT: &[Row] = &[
     yes("mul", &["mul.f32 f, g, 0f40000000;", "mul.rz.sat.f32 f, g, e;", "mul.f64 x, y, z;"]),
     yes("fma", &["fma.rn.f32 f, g, e, f;", "fma.rz.ftz.sat.f32 f, g, e, f;", "fma.rp.f64 x, y, z, x;"]),
     yes("mad", &["mad.rn.f32 f, g, e, f;", "mad.rn.f64 x, y, z, x;"]),
-    yes("div", &["div.rn.f32 f, g, e;", "div.approx.ftz.f32 f, g, e;", "div.full.f32 f, g, e;", "div.rz.f64 x, y, z;"]),
+    yes(
+        "div",
+        &[
+            "div.rn.f32 f, g, e;",
+            "div.approx.ftz.f32 f, g, e;",
+            "div.full.f32 f, g, e;",
+            "div.rz.f64 x, y, z;",
+        ],
+    ),
     yes("abs", &["abs.ftz.f32 f, g;", "abs.f64 x, y;"]),
     yes("neg", &["neg.ftz.f32 f, g;", "neg.f64 x, y;"]),
     part(
@@ -78,7 +124,10 @@ const FLOAT: &[Row] = &[
         &[],
         "two operands; three need sm_100",
     ),
-    yes("rcp", &["rcp.approx.ftz.f32 f, g;", "rcp.rn.f32 f, g;", "rcp.rz.f64 x, y;", "rcp.approx.ftz.f64 x, y;"]),
+    yes(
+        "rcp",
+        &["rcp.approx.ftz.f32 f, g;", "rcp.rn.f32 f, g;", "rcp.rz.f64 x, y;", "rcp.approx.ftz.f64 x, y;"],
+    ),
     yes("sqrt", &["sqrt.approx.f32 f, g;", "sqrt.rn.ftz.f32 f, g;", "sqrt.rp.f64 x, y;"]),
     yes("rsqrt", &["rsqrt.approx.f32 f, g;", "rsqrt.approx.ftz.f64 x, y;"]),
     yes("sin", &["sin.approx.f32 f, g;"]),
@@ -89,10 +138,16 @@ const FLOAT: &[Row] = &[
 ];
 
 const HALF: &[Row] = &[
-    yes("add", &["add.rn.f16 h, i, j;", "add.ftz.sat.f16x2 r, s, t;", "add.rn.bf16 h, i, j;", "add.bf16x2 r, s, t;"]),
+    yes(
+        "add",
+        &["add.rn.f16 h, i, j;", "add.ftz.sat.f16x2 r, s, t;", "add.rn.bf16 h, i, j;", "add.bf16x2 r, s, t;"],
+    ),
     yes("sub", &["sub.f16 h, i, j;", "sub.f16x2 r, s, t;", "sub.bf16 h, i, j;", "sub.bf16x2 r, s, t;"]),
     yes("mul", &["mul.f16 h, i, j;", "mul.f16x2 r, s, t;", "mul.bf16 h, i, j;", "mul.bf16x2 r, s, t;"]),
-    yes("fma", &["fma.rn.f16 h, i, j, h;", "fma.rn.ftz.relu.f16x2 r, s, t, u;", "fma.rn.oob.bf16 h, i, j, h;"]),
+    yes(
+        "fma",
+        &["fma.rn.f16 h, i, j, h;", "fma.rn.ftz.relu.f16x2 r, s, t, u;", "fma.rn.oob.bf16 h, i, j, h;"],
+    ),
     yes("neg", &["neg.f16 h, i;", "neg.bf16x2 r, s;"]),
     yes("abs", &["abs.f16x2 r, s;", "abs.bf16 h, i;"]),
     yes("min", &["min.NaN.f16 h, i, j;", "min.ftz.f16x2 r, s, t;", "min.xorsign.abs.bf16x2 r, s, t;"]),
@@ -108,8 +163,24 @@ const MIXED: &[Row] = &[
 ];
 
 const COMPARISON: &[Row] = &[
-    yes("set", &["set.lt.u32.s32 r, s, t;", "set.eq.and.f32.u32 f, r, s, p;", "set.geu.f16x2.f16x2 r, s, t;", "set.lt.u32.f64 r, x, y;"]),
-    yes("setp", &["setp.lt.s32 p, r, s;", "setp.ne.or.b64 p|q, d, a, !p;", "setp.nan.ftz.f32 p, f, g;", "setp.gt.bf16x2 p|q, r, s;"]),
+    yes(
+        "set",
+        &[
+            "set.lt.u32.s32 r, s, t;",
+            "set.eq.and.f32.u32 f, r, s, p;",
+            "set.geu.f16x2.f16x2 r, s, t;",
+            "set.lt.u32.f64 r, x, y;",
+        ],
+    ),
+    yes(
+        "setp",
+        &[
+            "setp.lt.s32 p, r, s;",
+            "setp.ne.or.b64 p|q, d, a, !p;",
+            "setp.nan.ftz.f32 p, f, g;",
+            "setp.gt.bf16x2 p|q, r, s;",
+        ],
+    ),
     yes("selp", &["selp.b32 r, s, t, p;", "selp.f64 x, y, z, p;", "selp.b16 h, i, j, p;"]),
     yes("slct", &["slct.b32.s32 r, s, t, u;", "slct.ftz.f64.f32 x, y, z, f;"]),
 ];
@@ -127,22 +198,49 @@ const LOGIC: &[Row] = &[
 ];
 
 const MOVEMENT: &[Row] = &[
-    yes("mov", &["mov.b32 r, s;", "mov.u64 d, sh;", "mov.b64 {r, s}, d;", "mov.b128 w, {d, a};", "mov.pred p, q;", "mov.u32 r, %tid.x;"]),
+    yes(
+        "mov",
+        &[
+            "mov.b32 r, s;",
+            "mov.u64 d, sh;",
+            "mov.b64 {r, s}, d;",
+            "mov.b128 w, {d, a};",
+            "mov.pred p, q;",
+            "mov.u32 r, %tid.x;",
+        ],
+    ),
     no("shfl", &["shfl.down.b32 r, s, t, u;"]),
     yes("shfl.sync", &["shfl.sync.down.b32 r|p, s, t, u, v;", "shfl.sync.idx.b32 r, s, 0, 31, 0xffffffff;"]),
     yes("prmt", &["prmt.b32 r, s, t, u;", "prmt.b32.f4e r, s, t, u;"]),
     part(
         "ld",
-        &["ld.global.u32 r, [d];", "ld.v4.f32 {f, g, e, f}, [d+16];", "ld.shared.b64 d, [r];", "ld.relaxed.gpu.global.b128 w, [d];", "ld.param.u64 d, [given];"],
+        &[
+            "ld.global.u32 r, [d];",
+            "ld.v4.f32 {f, g, e, f}, [d+16];",
+            "ld.shared.b64 d, [r];",
+            "ld.relaxed.gpu.global.b128 w, [d];",
+            "ld.param.u64 d, [given];",
+        ],
         &[],
         "the address of a device function's parameter cannot be taken",
     ),
     yes("ld.global.nc", &["ld.global.nc.L1::no_allocate.L2::128B.v2.u64 {d, a}, [b];"]),
     yes("ldu", &["ldu.global.u32 r, [d];"]),
-    yes("st", &["st.global.u8 [d], h;", "st.shared.v2.b32 [sh+8], {r, s};", "st.release.sys.u64 [d], a;", "st.b128 [d], w;"]),
+    yes(
+        "st",
+        &[
+            "st.global.u8 [d], h;",
+            "st.shared.v2.b32 [sh+8], {r, s};",
+            "st.release.sys.u64 [d], a;",
+            "st.b128 [d], w;",
+        ],
+    ),
     no("st.async", &["st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [r], s, [t];"]),
     no("st.bulk", &["st.bulk.weak.shared::cta [d], a, 0;"]),
-    no("red.async", &["red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [r], s, [t];"]),
+    no(
+        "red.async",
+        &["red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [r], s, [t];"],
+    ),
     no("multimem.ld_reduce", &["multimem.ld_reduce.global.add.u32 r, [d];"]),
     no("multimem.st", &["multimem.st.global.u32 [d], r;"]),
     no("multimem.red", &["multimem.red.global.add.u32 [d], r;"]),
@@ -155,28 +253,56 @@ const MOVEMENT: &[Row] = &[
     yes("cvta", &["cvta.global.u64 d, a;", "cvta.to.shared.u64 d, a;", "cvta.param.u64 d, a;"]),
     part(
         "cvt",
-        &["cvt.u32.u64 r, d;", "cvt.rzi.s32.f32 r, f;", "cvt.rn.satfinite.e4m3x2.f32 h, f, g;", "cvt.rna.tf32.f32 r, f;", "cvt.rn.bf16x2.f32 r, f, g;", "cvt.rn.f16x2.e5m2x2 r, h;"],
+        &[
+            "cvt.u32.u64 r, d;",
+            "cvt.rzi.s32.f32 r, f;",
+            "cvt.rn.satfinite.e4m3x2.f32 h, f, g;",
+            "cvt.rna.tf32.f32 r, f;",
+            "cvt.rn.bf16x2.f32 r, f, g;",
+            "cvt.rn.f16x2.e5m2x2 r, h;",
+        ],
         &[],
         "not the formats and stochastic rounding of sm_100",
     ),
-    part("cvt.pack", &["cvt.pack.sat.s16.s32 r, s, t;", "cvt.pack.sat.u8.s32.b32 r, s, t, u;"], &[], "to 16 and 8 bits"),
+    part(
+        "cvt.pack",
+        &["cvt.pack.sat.s16.s32 r, s, t;", "cvt.pack.sat.u8.s32.b32 r, s, t, u;"],
+        &[],
+        "to 16 and 8 bits",
+    ),
     part("mapa", &["mapa.shared::cluster.u32 r, s, t;"], &[], "clusters have one block"),
     part("getctarank", &["getctarank.shared::cluster.u32 r, s;"], &[], "clusters have one block"),
 ];
 
 const ASYNC: &[Row] = &[
-    part("cp.async", &["cp.async.ca.shared.global [r], [d], 16;", "cp.async.cg.shared.global.L2::128B [r], [d], 16, s;"], &[], "done at once"),
+    part(
+        "cp.async",
+        &["cp.async.ca.shared.global [r], [d], 16;", "cp.async.cg.shared.global.L2::128B [r], [d], 16, s;"],
+        &[],
+        "done at once",
+    ),
     yes("cp.async.commit_group", &["cp.async.commit_group;"]),
     yes("cp.async.wait_group", &["cp.async.wait_group 2;", "cp.async.wait_all;"]),
     no("cp.async.mbarrier.arrive", &["cp.async.mbarrier.arrive.shared.b64 [r];"]),
-    no("cp.async.bulk", &["cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [r], [d], s, [t];"]),
+    no(
+        "cp.async.bulk",
+        &["cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [r], [d], s, [t];"],
+    ),
     no("cp.reduce.async.bulk", &["cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [d], [r], s;"]),
     no("cp.async.bulk.prefetch", &["cp.async.bulk.prefetch.L2.global [d], r;"]),
-    no("cp.async.bulk.tensor", &["cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [r], [d, {s}], [t];"]),
+    no(
+        "cp.async.bulk.tensor",
+        &["cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [r], [d, {s}], [t];"],
+    ),
     no("cp.async.bulk.commit_group", &["cp.async.bulk.commit_group;"]),
     no("cp.async.bulk.wait_group", &["cp.async.bulk.wait_group 0;"]),
     no("tensormap.replace", &["tensormap.replace.tile.rank.global.b1024.b32 [d], 1;"]),
-    no("tensormap.cp_fenceproxy", &["tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [d], [r], 128;"]),
+    no(
+        "tensormap.cp_fenceproxy",
+        &[
+            "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [d], [r], 128;",
+        ],
+    ),
 ];
 
 const TEXTURE: &[Row] = &[
@@ -206,22 +332,60 @@ const CONTROL: &[Row] = &[
 ];
 
 const SYNC: &[Row] = &[
-    yes("bar, barrier", &["bar.sync 0;", "bar.arrive 1, 64;", "barrier.cta.red.popc.aligned.u32 r, 0, p;", "bar.red.and.pred p, 1, 64, !q;", "barrier.sync r, s;"]),
+    yes(
+        "bar, barrier",
+        &[
+            "bar.sync 0;",
+            "bar.arrive 1, 64;",
+            "barrier.cta.red.popc.aligned.u32 r, 0, p;",
+            "bar.red.and.pred p, 1, 64, !q;",
+            "barrier.sync r, s;",
+        ],
+    ),
     yes("bar.warp.sync", &["bar.warp.sync 0xffffffff;"]),
-    part("barrier.cluster", &["barrier.cluster.arrive.release.aligned;", "barrier.cluster.wait.acquire;"], &[], "clusters have one block"),
-    yes("membar, fence", &["membar.gl;", "fence.acq_rel.gpu;", "fence.sc.sys;", "fence.proxy.async;", "fence.mbarrier_init.release.cluster;"]),
+    part(
+        "barrier.cluster",
+        &["barrier.cluster.arrive.release.aligned;", "barrier.cluster.wait.acquire;"],
+        &[],
+        "clusters have one block",
+    ),
+    yes(
+        "membar, fence",
+        &[
+            "membar.gl;",
+            "fence.acq_rel.gpu;",
+            "fence.sc.sys;",
+            "fence.proxy.async;",
+            "fence.mbarrier_init.release.cluster;",
+        ],
+    ),
     part(
         "atom",
-        &["atom.global.add.f32 f, [d], g;", "atom.cas.b64 d, [a], b, c;", "atom.shared.inc.u32 r, [s], t;", "atom.acquire.gpu.exch.b32 r, [d], s;", "atom.add.noftz.f16x2 r, [d], s;", "atom.cas.b16 h, [d], i, j;"],
+        &[
+            "atom.global.add.f32 f, [d], g;",
+            "atom.cas.b64 d, [a], b, c;",
+            "atom.shared.inc.u32 r, [s], t;",
+            "atom.acquire.gpu.exch.b32 r, [d], s;",
+            "atom.add.noftz.f16x2 r, [d], s;",
+            "atom.cas.b16 h, [d], i, j;",
+        ],
         &["atom.cas.b128 w, [d], w, w;"],
         "not of 128 bits",
     ),
-    yes("red", &["red.global.add.u64 [d], a;", "red.shared.or.b32 [r], s;", "red.global.add.v2.f32 [d], {f, g};"]),
+    yes(
+        "red",
+        &["red.global.add.u64 [d], a;", "red.shared.or.b32 [r], s;", "red.global.add.v2.f32 [d], {f, g};"],
+    ),
     no("vote", &["vote.all.pred p, q;"]),
     yes("vote.sync", &["vote.sync.ballot.b32 r, p, s;", "vote.sync.uni.pred p, !q, 0xffffffff;"]),
     yes("match.sync", &["match.any.sync.b32 r, s, t;", "match.all.sync.b64 r|p, d, s;"]),
     yes("activemask", &["activemask.b32 r;"]),
-    part("redux.sync", &["redux.sync.add.u32 r, s, t;", "redux.sync.min.s32 r, s, t;", "redux.sync.xor.b32 r, s, t;"], &["redux.sync.min.f32 f, g, r;"], "of integers; floats need sm_100a"),
+    part(
+        "redux.sync",
+        &["redux.sync.add.u32 r, s, t;", "redux.sync.min.s32 r, s, t;", "redux.sync.xor.b32 r, s, t;"],
+        &["redux.sync.min.f32 f, g, r;"],
+        "of integers; floats need sm_100a",
+    ),
     yes("griddepcontrol", &["griddepcontrol.wait;", "griddepcontrol.launch_dependents;"]),
     yes("elect.sync", &["elect.sync r|p, s;"]),
     yes("mbarrier.init", &["mbarrier.init.shared.b64 [r], 32;"]),
@@ -235,8 +399,17 @@ const SYNC: &[Row] = &[
         "without transactions",
     ),
     yes("mbarrier.arrive_drop", &["mbarrier.arrive_drop.shared.b64 d, [r];"]),
-    yes("mbarrier.test_wait", &["mbarrier.test_wait.shared.b64 p, [r], d;", "mbarrier.test_wait.parity.shared.b64 p, [r], s;"]),
-    yes("mbarrier.try_wait", &["mbarrier.try_wait.acquire.cta.shared::cta.b64 p, [r], d;", "mbarrier.try_wait.parity.shared.b64 p, [r], s, t;"]),
+    yes(
+        "mbarrier.test_wait",
+        &["mbarrier.test_wait.shared.b64 p, [r], d;", "mbarrier.test_wait.parity.shared.b64 p, [r], s;"],
+    ),
+    yes(
+        "mbarrier.try_wait",
+        &[
+            "mbarrier.try_wait.acquire.cta.shared::cta.b64 p, [r], d;",
+            "mbarrier.try_wait.parity.shared.b64 p, [r], s, t;",
+        ],
+    ),
     yes("mbarrier.pending_count", &["mbarrier.pending_count.b64 r, d;"]),
     no("clusterlaunchcontrol", &["clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, w;"]),
 ];
@@ -268,9 +441,19 @@ const VIDEO: &[Row] = &[
     no("vshl, vshr", &["vshl.u32.u32.u32.wrap r, s, t;"]),
     no("vmad", &["vmad.s32.s32.s32 r, s, t, u;"]),
     no("vset", &["vset.s32.s32.lt r, s, t;"]),
-    part("vadd2, vsub2, vavrg2, vabsdiff2, vmin2, vmax2", &["vadd2.s32.s32.s32.sat r, s, t, u;", "vavrg2.u32.u32.u32 r, s, t, u;"], &[], "without selectors"),
+    part(
+        "vadd2, vsub2, vavrg2, vabsdiff2, vmin2, vmax2",
+        &["vadd2.s32.s32.s32.sat r, s, t, u;", "vavrg2.u32.u32.u32 r, s, t, u;"],
+        &[],
+        "without selectors",
+    ),
     no("vset2", &["vset2.s32.s32.lt r, s, t, u;"]),
-    part("vadd4, vsub4, vavrg4, vabsdiff4, vmin4, vmax4", &["vadd4.u32.u32.u32.sat r, s, t, u;", "vabsdiff4.u32.u32.u32.add r, s, t, u;"], &[], "without selectors"),
+    part(
+        "vadd4, vsub4, vavrg4, vabsdiff4, vmin4, vmax4",
+        &["vadd4.u32.u32.u32.sat r, s, t, u;", "vabsdiff4.u32.u32.u32.add r, s, t, u;"],
+        &[],
+        "without selectors",
+    ),
     no("vset4", &["vset4.u32.u32.lt r, s, t, u;"]),
 ];
 

@@ -5,7 +5,7 @@ use ptx::Instruction;
 use super::error::Error;
 use super::function::Lowering;
 use super::words::Words;
-use super::{arithmetic, control, logic, memory, moves};
+use super::{arithmetic, atomic, control, logic, memory, moves, spaces};
 
 type Lower = fn(&mut Lowering<'_>, &mut Words<'_>) -> Result<(), Error>;
 
@@ -64,15 +64,15 @@ fn lookup(name: &str) -> Option<Lower> {
         "cvt" => moves::cvt,
         "ld" | "ldu" => memory::ld,
         "st" => memory::st,
-        "atom" | "red" => memory::atom,
-        "cvta" => memory::cvta,
-        "isspacep" => memory::isspacep,
-        "mapa" | "getctarank" => memory::mapa,
-        "prefetch" | "prefetchu" | "applypriority" | "discard" => memory::hint,
-        "createpolicy" => memory::createpolicy,
-        "mbarrier" => memory::mbarrier,
-        "fence" | "membar" => memory::fence,
-        "cp" => memory::cp,
+        "atom" | "red" => atomic::atom,
+        "cvta" => spaces::cvta,
+        "isspacep" => spaces::isspacep,
+        "mapa" | "getctarank" => spaces::mapa,
+        "prefetch" | "prefetchu" | "applypriority" | "discard" => spaces::hint,
+        "createpolicy" => spaces::createpolicy,
+        "mbarrier" => spaces::mbarrier,
+        "fence" | "membar" => spaces::fence,
+        "cp" => spaces::cp,
         "bra" => control::bra,
         "brx" => control::brx,
         "call" => control::call,

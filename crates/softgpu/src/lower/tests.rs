@@ -82,7 +82,8 @@ fn page() -> String {
     );
     let (mut full, mut partial, mut none) = (0, 0, 0);
     for (section, rows) in SECTIONS {
-        write!(page, "\n## {section}\n\n| instruction | supported | note |\n|---|---|---|\n").expect("strings grow");
+        write!(page, "\n## {section}\n\n| instruction | supported | note |\n|---|---|---|\n")
+            .expect("strings grow");
         for row in *rows {
             let state = match (row.supported.is_empty(), row.refused.is_empty() && row.note.is_empty()) {
                 (true, _) => {

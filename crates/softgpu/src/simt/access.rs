@@ -90,8 +90,16 @@ memory_unsigned! {
     u32, AtomicU32;
 }
 
-/// Where each lane's access goes. Lanes that are not active have some active lane's place.
-type Places = [*mut u8; LANES];
+/// Where the lanes' accesses go. Lanes that are not active have some active lane's place.
+#[allow(clippy::large_enum_variant, reason = "lives for one instruction, on the stack")]
+enum Places {
+    /// As far from `place` as the address is from `first`.
+    Near {
+        place: *mut u8,
+        first: u64,
+    },
+    Far([*mut u8; LANES]),
+}
 
 impl Machine<'_> {
     /// The address a lane accesses.
@@ -154,12 +162,11 @@ impl Machine<'_> {
     #[inline(always)]
     fn places<const SPACE: u8>(
         &mut self,
-        i: &Instruction,
+        addresses: &[u64; LANES],
         mask: u32,
         size: u32,
         access: Access,
     ) -> Result<Places, Flow> {
-        let addresses = self.addresses(i, mask);
         let first = addresses[0];
         let apart = addresses.iter().fold(0, |apart, address| apart | (address ^ first));
         let low = u64::from(size - 1);
@@ -167,20 +174,21 @@ impl Machine<'_> {
         // addresses are different places.
         let together = apart >> PAGE_SHIFT == 0 && (apart | first) & low == 0 && SPACE != LOCAL;
         if !together || (SPACE == GENERIC && self.is_local(first)) {
-            return self.separate_places::<SPACE>(&addresses, mask, size, access);
+            return self.separate_places::<SPACE>(addresses, mask, size, access);
         }
         let lane = mask.trailing_zeros() as usize;
         let Some(place) = self.place::<SPACE>(lane, first, size, access) else {
-            return self.separate_places::<SPACE>(&addresses, mask, size, access);
+            return self.separate_places::<SPACE>(addresses, mask, size, access);
         };
-        if SPACE == SHARED || SPACE == PARAM || SPACE == GENERIC {
-            // These end anywhere in a page.
+        // What is not made of whole pages may end before the last lane's address.
+        let page_end = (first | ((1 << PAGE_SHIFT) - 1)) - low;
+        if SPACE != GLOBAL && self.place::<SPACE>(lane, page_end, size, access).is_none() {
             let last = addresses.iter().fold(0, |last, address| last.max(*address));
             if self.place::<SPACE>(lane, last, size, access).is_none() {
-                return self.separate_places::<SPACE>(&addresses, mask, size, access);
+                return self.separate_places::<SPACE>(addresses, mask, size, access);
             }
         }
-        Ok(addresses.map(|address| place.wrapping_offset(address.wrapping_sub(first) as isize)))
+        Ok(Places::Near { place, first })
     }
 
     /// Lane by lane, with a page remembered from one to the next.
@@ -204,7 +212,7 @@ impl Machine<'_> {
             }
             places[lane] = known.1.wrapping_offset(address.wrapping_sub(known.0) as isize);
         }
-        Ok(places)
+        Ok(Places::Far(places))
     }
 
     fn is_local(&self, address: u64) -> bool {
@@ -213,33 +221,24 @@ impl Machine<'_> {
 }
 
 /// `ld`: to `d`, or to the registers of the list when there are several.
-pub(crate) fn load<const SPACE: u8, T: Memory, D: Lane>(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
+pub(crate) fn load<const SPACE: u8, T: Memory, D: Lane>(
+    m: &mut Machine<'_>,
+    i: &Instruction,
+    mask: u32,
+) -> Flow {
     let count = i.aux & COUNT;
     let size = T::SIZE * count;
     if m.trial.is_some() && !m.try_access::<SPACE>(i, mask, size, Access::Read) {
         return Flow::Fault;
     }
     m.warp.polled |= i.aux & POLLS != 0;
-    let places = match m.places::<SPACE>(i, mask, size, Access::Read) {
-        Ok(places) => places,
+    let addresses = m.addresses(i, mask);
+    match m.places::<SPACE>(&addresses, mask, size, Access::Read) {
+        Ok(Places::Near { place, first }) => load_from::<T, D>(m, i, mask, |lane| {
+            place.wrapping_offset(addresses[lane].wrapping_sub(first) as isize)
+        }),
+        Ok(Places::Far(places)) => load_from::<T, D>(m, i, mask, |lane| places[lane]),
         Err(flow) => return flow,
-    };
-    let whole = m.whole(mask);
-    for element in 0..count {
-        let slot = if count == 1 { i.d } else { m.image.lists[(i.list + element) as usize] };
-        if slot == Slot::NONE {
-            continue;
-        }
-        let d = m.target::<D>(slot);
-        for step in 0..STEPS {
-            let mut values = [D::default(); STEP];
-            for lane in 0..STEP {
-                let place = places[step * STEP + lane].wrapping_add((element * T::SIZE) as usize);
-                // SAFETY: `places` holds valid places for `size` aligned bytes, of which this is one element.
-                values[lane] = D::low(unsafe { T::load(place) });
-            }
-            m.put(d, step, mask, whole, values);
-        }
     }
     if i.aux & ORDERED != 0 {
         fence(Ordering::Acquire);
@@ -247,8 +246,38 @@ pub(crate) fn load<const SPACE: u8, T: Memory, D: Lane>(m: &mut Machine<'_>, i: 
     Flow::Next
 }
 
+/// Reads what each lane's place holds; every place was checked for all elements.
+#[inline(always)]
+fn load_from<T: Memory, D: Lane>(
+    m: &Machine<'_>,
+    i: &Instruction,
+    mask: u32,
+    place: impl Fn(usize) -> *mut u8,
+) {
+    let (count, whole) = (i.aux & COUNT, m.whole(mask));
+    for element in 0..count {
+        let slot = if count == 1 { i.d } else { m.image.lists[(i.list + element) as usize] };
+        if slot == Slot::NONE {
+            continue;
+        }
+        let d = m.target::<D>(slot);
+        for step in 0..STEPS {
+            let values: [D; STEP] = std::array::from_fn(|lane| {
+                let place = place(step * STEP + lane).wrapping_add((element * T::SIZE) as usize);
+                // SAFETY: the place is valid for all elements, of which this is one, and aligned.
+                D::low(unsafe { T::load(place) })
+            });
+            m.put(d, step, mask, whole, values);
+        }
+    }
+}
+
 /// `st`: from `b`, or from the registers of the list when there are several.
-pub(crate) fn store<const SPACE: u8, T: Memory, D: Lane>(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
+pub(crate) fn store<const SPACE: u8, T: Memory, D: Lane>(
+    m: &mut Machine<'_>,
+    i: &Instruction,
+    mask: u32,
+) -> Flow {
     let count = i.aux & COUNT;
     let size = T::SIZE * count;
     if m.trial.is_some() && !m.try_access::<SPACE>(i, mask, size, Access::Write) {
@@ -257,29 +286,44 @@ pub(crate) fn store<const SPACE: u8, T: Memory, D: Lane>(m: &mut Machine<'_>, i:
     if i.aux & ORDERED != 0 {
         fence(Ordering::Release);
     }
-    let places = match m.places::<SPACE>(i, mask, size, Access::Write) {
-        Ok(places) => places,
+    let addresses = m.addresses(i, mask);
+    match m.places::<SPACE>(&addresses, mask, size, Access::Write) {
+        Ok(Places::Near { place, first }) => store_to::<T, D>(m, i, mask, |lane| {
+            place.wrapping_offset(addresses[lane].wrapping_sub(first) as isize)
+        }),
+        Ok(Places::Far(places)) => store_to::<T, D>(m, i, mask, |lane| places[lane]),
         Err(flow) => return flow,
-    };
+    }
+    Flow::Next
+}
+
+/// Writes to each lane's place; every place was checked for all elements.
+#[inline(always)]
+fn store_to<T: Memory, D: Lane>(
+    m: &Machine<'_>,
+    i: &Instruction,
+    mask: u32,
+    place: impl Fn(usize) -> *mut u8,
+) {
+    let count = i.aux & COUNT;
     // Lane by lane, so that of two lanes which write to the same place the higher one wins in all elements.
     if count == 1 {
         let b = m.source::<D>(i.b);
         for lane in each_lane(mask) {
-            // SAFETY: `places` holds valid places for `size` aligned bytes.
-            unsafe { T::store(places[lane], b.get(lane).bits()) };
+            // SAFETY: the place is valid and aligned.
+            unsafe { T::store(place(lane), b.get(lane).bits()) };
         }
-        return Flow::Next;
+        return;
     }
     for lane in each_lane(mask) {
         for element in 0..count {
             let slot = m.image.lists[(i.list + element) as usize];
             let value = m.source::<D>(slot).get(lane).bits();
-            let place = places[lane].wrapping_add((element * T::SIZE) as usize);
-            // SAFETY: `places` holds valid places for `size` aligned bytes, of which this is one element.
+            let place = place(lane).wrapping_add((element * T::SIZE) as usize);
+            // SAFETY: the place is valid for all elements, of which this is one, and aligned.
             unsafe { T::store(place, value) };
         }
     }
-    Flow::Next
 }
 
 /// `ld.param` of a kernel at a fixed place: the same value for all lanes.

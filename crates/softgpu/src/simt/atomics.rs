@@ -177,8 +177,12 @@ pub(crate) fn operation(name: &str, kind: Kind) -> Option<InSpaces> {
         ("add", Float64) => atomic!(u64, |old, b, _, _| float_add::<f64>(old, b, false)),
         ("add", Half) => atomic!(u16, |old, b, _, _| float_add::<f16>(old, b, false)),
         ("add", Brain) => atomic!(u16, |old, b, _, _| float_add::<bf16>(old, b, false)),
-        ("add", HalfPair) => atomic!(u32, |old, b, _, _| in_pairs(old, b, |a, b| float_add::<f16>(a, b, false))),
-        ("add", BrainPair) => atomic!(u32, |old, b, _, _| in_pairs(old, b, |a, b| float_add::<bf16>(a, b, false))),
+        ("add", HalfPair) => {
+            atomic!(u32, |old, b, _, _| in_pairs(old, b, |a, b| float_add::<f16>(a, b, false)))
+        }
+        ("add", BrainPair) => {
+            atomic!(u32, |old, b, _, _| in_pairs(old, b, |a, b| float_add::<bf16>(a, b, false)))
+        }
         ("min", Half) => atomic!(u16, |old, b, _, _| float_extreme::<f16>(old, b, true)),
         ("max", Half) => atomic!(u16, |old, b, _, _| float_extreme::<f16>(old, b, false)),
         ("min", Brain) => atomic!(u16, |old, b, _, _| float_extreme::<bf16>(old, b, true)),

@@ -55,7 +55,8 @@ pub(crate) fn branch_indexed(m: &mut Machine<'_>, i: &Instruction, mask: u32) ->
             return m.fail(Fault::InvalidProgramCounter { target: u64::from(chosen) }, lane);
         }
         let target = m.image.lists[(i.list + chosen) as usize].0;
-        let group = each_lane(left).filter(|lane| index.get(*lane) == chosen).fold(0, |all, lane| all | 1 << lane);
+        let group =
+            each_lane(left).filter(|lane| index.get(*lane) == chosen).fold(0, |all, lane| all | 1 << lane);
         left &= !group;
         if group == m.warp.active {
             m.warp.pc = target;
@@ -119,7 +120,8 @@ pub(crate) fn call_indirect(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> 
     let Some(function) = m.image.function_of_handle(pointer) else {
         return m.fail(Fault::InvalidProgramCounter { target: pointer }, lane);
     };
-    let group = each_lane(mask).filter(|lane| pointers.get(*lane) == pointer).fold(0, |all, lane| all | 1 << lane);
+    let group =
+        each_lane(mask).filter(|lane| pointers.get(*lane) == pointer).fold(0, |all, lane| all | 1 << lane);
     if group != mask {
         // The rest comes back to this very instruction with what is left of its lanes.
         let again = m.warp.pc - 1;

@@ -174,7 +174,14 @@ impl Machine<'_> {
     }
 
     #[inline(always)]
-    pub(crate) fn put<D: Lane>(&self, d: Lanes<D>, step: usize, mask: u32, whole: bool, mut values: [D; STEP]) {
+    pub(crate) fn put<D: Lane>(
+        &self,
+        d: Lanes<D>,
+        step: usize,
+        mask: u32,
+        whole: bool,
+        mut values: [D; STEP],
+    ) {
         if !whole {
             let old = d.step(step);
             for lane in 0..STEP {
@@ -209,7 +216,12 @@ impl Machine<'_> {
     }
 
     #[inline(always)]
-    pub(crate) fn map2<A: Lane, B: Lane, D: Lane>(&mut self, i: &Instruction, mask: u32, f: impl Fn(A, B) -> D) {
+    pub(crate) fn map2<A: Lane, B: Lane, D: Lane>(
+        &mut self,
+        i: &Instruction,
+        mask: u32,
+        f: impl Fn(A, B) -> D,
+    ) {
         let (a, b) = (self.source::<A>(i.a), self.source::<B>(i.b));
         let (d, whole) = (self.target::<D>(i.d), self.whole(mask));
         for step in 0..STEPS {

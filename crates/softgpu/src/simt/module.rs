@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::Dim3;
 
+use super::control::CALL_BYTES;
 use crate::isa::{Function, Image, KernelInfo, Parameter, PoolRow, Symbol, function_handle};
 use crate::memory::{AddressSpace, ContextId, DevicePointer, Error};
 
@@ -21,7 +22,11 @@ pub struct Module {
 
 impl Module {
     /// Gives the image memory in `space`, charged to `owner`, and fills its variables with their initial values.
-    pub fn load(image: Arc<Image>, space: &Arc<AddressSpace>, owner: ContextId) -> Result<Arc<Module>, Error> {
+    pub fn load(
+        image: Arc<Image>,
+        space: &Arc<AddressSpace>,
+        owner: ContextId,
+    ) -> Result<Arc<Module>, Error> {
         let (offsets, bytes) = place(&image);
         let allocation = if bytes == 0 { None } else { Some(space.allocate(owner, bytes)?) };
         let base = allocation.map_or(0, |pointer| pointer.0);
@@ -67,7 +72,8 @@ impl Module {
             let mut bytes = variable.initial.clone();
             bytes.resize(variable.bytes as usize, 0);
             for place in &variable.addresses {
-                let value = resolve(place.symbol, &self.addresses).wrapping_add_signed(place.addend) >> place.shift;
+                let value =
+                    resolve(place.symbol, &self.addresses).wrapping_add_signed(place.addend) >> place.shift;
                 let (start, length) = (place.offset as usize, usize::from(place.bytes));
                 bytes[start..start + length].copy_from_slice(&value.to_le_bytes()[..length]);
             }
@@ -168,7 +174,8 @@ impl Kernel {
 
     /// Bytes of local memory per thread, as far as they are known before running.
     pub fn local_bytes(&self) -> u32 {
-        self.info().stack_bytes
+        // What every frame costs besides its variables is no variable of the kernel.
+        self.info().stack_bytes.saturating_sub(CALL_BYTES)
     }
 
     /// An estimate of what a card would need, for occupancy: the most 32-bit registers live at once, in steps

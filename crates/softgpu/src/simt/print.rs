@@ -101,7 +101,9 @@ impl Formatter<'_, '_> {
                     Some(b'+') => directive.plus = true,
                     Some(b' ') => directive.space = true,
                     Some(b'#') => directive.alternate = true,
-                    Some(b'0') if directive.width == 0 && directive.precision.is_none() => directive.zero = true,
+                    Some(b'0') if directive.width == 0 && directive.precision.is_none() => {
+                        directive.zero = true
+                    }
                     Some(b'*') => {
                         let value = self.argument(4)? as usize & 0xffff;
                         *directive.precision.as_mut().unwrap_or(&mut directive.width) = value;

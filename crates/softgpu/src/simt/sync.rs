@@ -15,7 +15,9 @@ impl Machine<'_> {
     fn gate(&mut self, mask: u32, members: Slot) -> Option<u32> {
         let row = self.source::<u32>(members);
         let present = mask | self.warp.dead;
-        let ready = each_lane(mask).filter(|lane| row.get(*lane) & !present == 0).fold(0, |all, lane| all | 1 << lane);
+        let ready = each_lane(mask)
+            .filter(|lane| row.get(*lane) & !present == 0)
+            .fold(0, |all, lane| all | 1 << lane);
         if ready == mask {
             return Some(mask);
         }
@@ -73,7 +75,8 @@ pub(crate) fn shuffle(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
         let mut valid = 0u32;
         let target = m.target::<u32>(i.d);
         // All operands are read before anything is written: the result may be one of them.
-        let picks: [(u32, bool); 32] = std::array::from_fn(|lane| pick(i.aux, lane as u32, b.get(lane), c.get(lane)));
+        let picks: [(u32, bool); 32] =
+            std::array::from_fn(|lane| pick(i.aux, lane as u32, b.get(lane), c.get(lane)));
         for lane in each_lane(mask) {
             let (from, in_range) = picks[lane];
             let from = if in_range { from as usize } else { lane };
@@ -199,7 +202,8 @@ pub(crate) fn elect(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
     together(m, mask, i.e, |m, mask| {
         let members = m.source::<u32>(i.e);
         let leader: [u32; 32] = std::array::from_fn(|lane| (members.get(lane) & mask).trailing_zeros());
-        let chosen = each_lane(mask).filter(|lane| leader[*lane] == *lane as u32).fold(0, |all, lane| all | 1 << lane);
+        let chosen =
+            each_lane(mask).filter(|lane| leader[*lane] == *lane as u32).fold(0, |all, lane| all | 1 << lane);
         if i.d != Slot::NONE {
             m.fill(i.d, mask, |lane| leader[lane]);
         }
@@ -220,9 +224,13 @@ pub(crate) fn warp_barrier(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> F
     let same = each_lane(mask).filter(|lane| m.source::<u32>(i.e).get(*lane) == members);
     let group = same.fold(0u32, |all, lane| all | 1 << lane);
     if group & !members != 0 {
-        return m.fail(Fault::IllegalInstruction("bar.warp.sync by a lane that is not a member".into()), lane);
+        return m
+            .fail(Fault::IllegalInstruction("bar.warp.sync by a lane that is not a member".into()), lane);
     }
-    let here = m.warp.others.iter().filter(|split| matches!(split.waiting, Waiting::Warp { members: other, .. } if other == members));
+    let here =
+        m.warp.others.iter().filter(
+            |split| matches!(split.waiting, Waiting::Warp { members: other, .. } if other == members),
+        );
     let arrived = here.fold(group | m.warp.dead, |all, split| all | split.active);
     let (next, epoch) = (m.warp.pc, m.warp.epoch);
     let complete = members & !arrived == 0;

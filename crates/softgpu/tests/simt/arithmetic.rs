@@ -67,7 +67,10 @@ fn sixty_four_bits() {
     assert_eq!(wide2("cvt.u32.u64 %r1, %d2;\nshr.s64 %d3, %d1, %r1;", 1 << 63, 100), u64::MAX);
     assert_eq!(wide2("min.s64 %d3, %d1, %d2;", u64::MAX, 1), u64::MAX);
     assert_eq!(wide2("xor.b64 %d3, %d1, %d2;", 0xff00ff, 0x0ff0), 0xff0f0f);
-    assert_eq!(wide2("mov.b64 {%r1, %r2}, %d1;\nmul.wide.s32 %d3, %r1, %r2;", 0xffff_ffff_0000_0003, 0), -3i64 as u64);
+    assert_eq!(
+        wide2("mov.b64 {%r1, %r2}, %d1;\nmul.wide.s32 %d3, %r1, %r2;", 0xffff_ffff_0000_0003, 0),
+        -3i64 as u64
+    );
 }
 
 #[test]
@@ -121,10 +124,14 @@ fn comparisons() {
     assert!(test("lt.s32", u32::MAX, 0) && !test("lt.u32", u32::MAX, 0));
     assert!(test("lo.u32", 1, 2) && test("hs.u32", 2, 2));
     let float = |word: &str, a: u32, b: u32| {
-        let text = format!("mov.b32 %f1, %r1;\nmov.b32 %f2, %r2;\nsetp.{word}.f32 %p1, %f1, %f2;\nselp.u32 %out, 1, 0, %p1;");
+        let text = format!(
+            "mov.b32 %f1, %r1;\nmov.b32 %f2, %r2;\nsetp.{word}.f32 %p1, %f1, %f2;\nselp.u32 %out, 1, 0, %p1;"
+        );
         op2(&text, a, b) == 1
     };
-    assert!(!float("ne", nan, nan) && float("neu", nan, nan) && float("nan", nan, 0) && !float("num", nan, 0));
+    assert!(
+        !float("ne", nan, nan) && float("neu", nan, nan) && float("nan", nan, 0) && !float("num", nan, 0)
+    );
     assert!(float("ltu", nan, 0) && !float("lt", nan, 0) && float("eq", 0x8000_0000, 0));
     let combined = "setp.eq.u32 %p1, %r1, 1;\nsetp.lt.and.u32 %p2|%p3, %r1, %r2, %p1;\n\
                     selp.u32 %r5, 1, 0, %p2;\nselp.u32 %r6, 2, 0, %p3;\nadd.u32 %out, %r5, %r6;";
@@ -139,7 +146,12 @@ fn comparisons() {
 fn floats() {
     let f = |text: &str, a: f32, b: f32, c: f32| {
         let set = "mov.b32 %f1, %r1;\nmov.b32 %f2, %r2;\nmov.b32 %f3, %r3;\n";
-        f32::from_bits(op3(&format!("{set}{text}\nmov.b32 %out, %f4;"), a.to_bits(), b.to_bits(), c.to_bits()))
+        f32::from_bits(op3(
+            &format!("{set}{text}\nmov.b32 %out, %f4;"),
+            a.to_bits(),
+            b.to_bits(),
+            c.to_bits(),
+        ))
     };
     assert_eq!(f("add.f32 %f4, %f1, %f2;", 1.5, 2.25, 0.0), 3.75);
     assert_eq!(f("fma.rn.f32 %f4, %f1, %f2, %f3;", 1.1, 2.2, 3.3), 1.1f32.mul_add(2.2, 3.3));
@@ -149,7 +161,10 @@ fn floats() {
     assert_eq!(f("add.sat.f32 %f4, %f1, %f2;", 1.5, 2.25, 0.0), 1.0);
     assert_eq!(f("min.f32 %f4, %f1, %f2;", f32::NAN, 2.0, 0.0), 2.0);
     assert!(f("min.NaN.f32 %f4, %f1, %f2;", f32::NAN, 2.0, 0.0).is_nan());
-    assert_eq!(f("mul.rz.f32 %f4, %f1, %f2;", 1.0 + f32::EPSILON, 1.0 + f32::EPSILON, 0.0), 1.0 + 2.0 * f32::EPSILON);
+    assert_eq!(
+        f("mul.rz.f32 %f4, %f1, %f2;", 1.0 + f32::EPSILON, 1.0 + f32::EPSILON, 0.0),
+        1.0 + 2.0 * f32::EPSILON
+    );
     assert_eq!(f("neg.f32 %f4, %f1;", 2.0, 0.0, 0.0), -2.0);
     assert_eq!(f("ex2.approx.f32 %f4, %f1;", 3.0, 0.0, 0.0), 8.0);
     assert_eq!(f("mul.ftz.f32 %f4, %f1, %f2;", 1e-30, 1e-10, 0.0), 0.0);
@@ -189,7 +204,8 @@ fn halves_and_brains() {
 fn conversions() {
     let out = |text: &str, a: u32| op2(text, a, 0);
     assert_eq!(out("cvt.rn.f32.s32 %f1, %r1;\nmov.b32 %out, %f1;", -3i32 as u32), (-3f32).to_bits());
-    let to_int = |mode: &str, x: f32| out(&format!("mov.b32 %f1, %r1;\ncvt.{mode} %out, %f1;"), x.to_bits()) as i32;
+    let to_int =
+        |mode: &str, x: f32| out(&format!("mov.b32 %f1, %r1;\ncvt.{mode} %out, %f1;"), x.to_bits()) as i32;
     assert_eq!(to_int("rzi.s32.f32", -2.7), -2);
     assert_eq!(to_int("rni.s32.f32", 2.5), 2);
     assert_eq!(to_int("rpi.s32.f32", 2.1), 3);
@@ -202,12 +218,21 @@ fn conversions() {
     assert_eq!(out("cvt.sat.u8.s32 %out, %r1;", 300), 255);
     assert_eq!(out("cvt.sat.u8.s32 %out, %r1;", -3i32 as u32), 0);
     assert_eq!(out("cvt.s64.s32 %d1, %r1;\nmov.b64 {%r9, %out}, %d1;", 1 << 31), u32::MAX);
-    assert_eq!(out("mov.b32 %f1, %r1;\ncvt.rn.f16.f32 %h1, %f1;\ncvt.u32.u16 %out, %h1;", 1.5f32.to_bits()), 0x3e00);
-    assert_eq!(out("mov.b32 %f1, %r1;\ncvt.rni.f32.f32 %f2, %f1;\nmov.b32 %out, %f2;", 2.5f32.to_bits()), 2f32.to_bits());
+    assert_eq!(
+        out("mov.b32 %f1, %r1;\ncvt.rn.f16.f32 %h1, %f1;\ncvt.u32.u16 %out, %h1;", 1.5f32.to_bits()),
+        0x3e00
+    );
+    assert_eq!(
+        out("mov.b32 %f1, %r1;\ncvt.rni.f32.f32 %f2, %f1;\nmov.b32 %out, %f2;", 2.5f32.to_bits()),
+        2f32.to_bits()
+    );
     let pair = "mov.b32 %f1, %r1;\nmov.b32 %f2, %r2;\ncvt.rn.f16x2.f32 %out, %f1, %f2;";
     assert_eq!(op2(pair, 2f32.to_bits(), 1f32.to_bits()), 0x4000_3c00);
     assert_eq!(op2("cvt.pack.sat.s16.s32 %out, %r1, %r2;", 70000, -70000i32 as u32), 0x7fff_8000);
-    assert_eq!(out("mov.b32 %f1, %r1;\ncvt.f64.f32 %g1, %f1;\ncvt.rzi.s32.f64 %out, %g1;", 7.9f32.to_bits()), 7);
+    assert_eq!(
+        out("mov.b32 %f1, %r1;\ncvt.f64.f32 %g1, %f1;\ncvt.rzi.s32.f64 %out, %g1;", 7.9f32.to_bits()),
+        7
+    );
 }
 
 #[test]

@@ -22,7 +22,10 @@ fn exited_threads_count_as_arrived() {
 
 #[test]
 fn threads_that_return_early_in_every_warp() {
-    let out = eval(128, "and.b32 %r1, %tid, 7;\nsetp.eq.u32 %p1, %r1, 3;\n@%p1 ret;\nbar.sync 0;\nbar.sync 0;\nmov.u32 %out, 9;");
+    let out = eval(
+        128,
+        "and.b32 %r1, %tid, 7;\nsetp.eq.u32 %p1, %r1, 3;\n@%p1 ret;\nbar.sync 0;\nbar.sync 0;\nmov.u32 %out, 9;",
+    );
     assert_eq!(out, (0..128).map(|thread| if thread % 8 == 3 { 0 } else { 9 }).collect::<Vec<_>>());
 }
 
@@ -59,7 +62,8 @@ fn a_barrier_reached_by_parts_of_a_warp() {
 
 #[test]
 fn cluster_barriers_of_a_single_block() {
-    let text = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nmov.u32 %out, %cluster_nctaid.x;";
+    let text =
+        "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nmov.u32 %out, %cluster_nctaid.x;";
     assert_eq!(eval(64, text), vec![1; 64]);
 }
 

@@ -45,7 +45,10 @@ fn function_pointers_that_differ_between_lanes() {
                 { .param .b32 x; .param .b32 y;\nst.param.b32 [x], %r1;\nP: .callprototype (.param .b32 _) _ (.param .b32 _);\n\
                 call (y), %d5, (x), P;\nld.param.b32 %r2, [y]; }";
     let out = run(&format!("{HEADER}{functions}{}", kernel(body)), 32).unwrap();
-    assert_eq!(out, (0..32).map(|lane| if lane % 2 == 0 { 2 * lane } else { lane * lane }).collect::<Vec<_>>());
+    assert_eq!(
+        out,
+        (0..32).map(|lane| if lane % 2 == 0 { 2 * lane } else { lane * lane }).collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -110,4 +113,12 @@ fn dynamic_stack_allocation() {
     let body = "mul.lo.u32 %r3, %r1, 8;\nadd.u32 %r3, %r3, 8;\ncvt.u64.u32 %d3, %r3;\nstacksave.u64 %d5;\nalloca.u64 %d4, %d3;\n\
                 st.local.u32 [%d4], %r1;\nld.local.u32 %r2, [%d4];\nstackrestore.u64 %d5;";
     assert_eq!(run(&format!("{HEADER}{}", kernel(body)), 4).unwrap(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn aliases_are_the_function_they_name() {
+    let functions = ".func (.param .b32 r) seven();\n.func (.param .b32 r) other();\n\
+                     .func (.param .b32 r) seven()\n{ .reg .b32 %a; mov.b32 %a, 7; st.param.b32 [r], %a; ret; }\n.alias other, seven;\n";
+    let body = "{ .param .b32 y;\ncall (y), other, ();\nld.param.b32 %r2, [y]; }";
+    assert_eq!(run(&format!("{HEADER}{functions}{}", kernel(body)), 2).unwrap(), [7, 7]);
 }

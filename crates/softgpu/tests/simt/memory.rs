@@ -19,7 +19,9 @@ fn wild_addresses_fault() {
     assert_eq!(fault, Fault::IllegalAddress { address: 64, size: 8, access: Access::Write });
     let fault = fault_of("ld.param.u64 %d1, [out];\nadd.s64 %d1, %d1, 2;\nld.global.u32 %out, [%d1];");
     assert!(matches!(fault, Fault::MisalignedAddress { size: 4, .. }));
-    let fault = fault_of(".shared .align 4 .b8 s[64];\nmov.u32 %r1, s;\nmad.lo.u32 %r1, %tid, 4, %r1;\nld.shared.u32 %out, [%r1];");
+    let fault = fault_of(
+        ".shared .align 4 .b8 s[64];\nmov.u32 %r1, s;\nmad.lo.u32 %r1, %tid, 4, %r1;\nld.shared.u32 %out, [%r1];",
+    );
     assert_eq!(fault, Fault::IllegalAddress { address: 64, size: 4, access: Access::Read });
     assert_eq!(fault_of("setp.eq.u32 %p1, %tid, 7;\n@%p1 trap;"), Fault::Trap);
 }
@@ -34,7 +36,9 @@ fn all_widths_and_vectors() {
     assert_eq!(eval1(&format!("{text}mov.u32 %out, %r3;")), 0xffff_80ff);
     assert_eq!(eval1(&format!("{text}shr.u64 %d4, %d2, 32;\ncvt.u32.u64 %out, %d4;")), 0x80ff_7f04);
     assert_eq!(eval1(&format!("{text}cvt.u32.u64 %out, %d3;")), u32::MAX);
-    let quad = format!("{text}.reg .b128 %q;\nld.local.b128 %q, [%a];\nst.local.b128 [%a+16], %q;\nld.local.u32 %out, [%a+24];");
+    let quad = format!(
+        "{text}.reg .b128 %q;\nld.local.b128 %q, [%a];\nst.local.b128 [%a+16], %q;\nld.local.u32 %out, [%a+24];"
+    );
     assert_eq!(eval1(&quad), 3);
 }
 

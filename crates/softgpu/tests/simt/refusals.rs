@@ -5,8 +5,10 @@ use softgpu::lower::{Error, compile};
 const HEADER: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
 fn refuse(body: &str) -> Error {
-    compile(&format!("{HEADER}.entry k()\n{{\n.reg .b32 %r<4>;\n.reg .b64 %d<4>;\n.reg .pred %p<4>;\n{body}\nret;\n}}\n"))
-        .expect_err(body)
+    compile(&format!(
+        "{HEADER}.entry k()\n{{\n.reg .b32 %r<4>;\n.reg .b64 %d<4>;\n.reg .pred %p<4>;\n{body}\nret;\n}}\n"
+    ))
+    .expect_err(body)
 }
 
 #[test]

@@ -43,7 +43,8 @@ fn clock_loops_are_slept_through() {
 #[test]
 fn global_timer_loops_with_naps_are_slept_through() {
     for text in CLOCKS {
-        let (time, looks) = elapsed(text, "spin_timer", |device| vec![Arg::U64(7_000_000), Arg::U64(device.alloc(8))]);
+        let (time, looks) =
+            elapsed(text, "spin_timer", |device| vec![Arg::U64(7_000_000), Arg::U64(device.alloc(8))]);
         assert!((7_000_000..7_001_000).contains(&time), "took {time} ns");
         assert!(looks < 1000, "looked at the clock {looks} times");
     }

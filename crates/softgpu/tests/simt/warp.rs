@@ -59,7 +59,9 @@ fn partial_warps_vote_without_the_missing() {
 #[test]
 fn votes() {
     let text = |vote: &str| {
-        format!("setp.lt.u32 %p1, %tid, 5;\nvote.sync.{vote}.pred %p2, %p1, 0xffffffff;\nselp.u32 %out, 1, 0, %p2;")
+        format!(
+            "setp.lt.u32 %p1, %tid, 5;\nvote.sync.{vote}.pred %p2, %p1, 0xffffffff;\nselp.u32 %out, 1, 0, %p2;"
+        )
     };
     assert_eq!(eval(32, &text("all"))[0], 0);
     assert_eq!(eval(32, &text("any"))[0], 1);
@@ -71,7 +73,8 @@ fn votes() {
 fn matching_lanes() {
     let out = eval(32, "and.b32 %r1, %tid, 3;\nmatch.any.sync.b32 %out, %r1, 0xffffffff;");
     assert_eq!(out, (0..32).map(|lane| 0x1111_1111 << (lane % 4)).collect::<Vec<_>>());
-    let out = eval(32, "mov.b64 %d1, 5;\nmatch.all.sync.b64 %out|%p1, %d1, 0xffffffff;\n@!%p1 mov.b32 %out, 1;");
+    let out =
+        eval(32, "mov.b64 %d1, 5;\nmatch.all.sync.b64 %out|%p1, %d1, 0xffffffff;\n@!%p1 mov.b32 %out, 1;");
     assert_eq!(out, vec![u32::MAX; 32]);
 }
 

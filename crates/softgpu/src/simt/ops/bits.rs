@@ -226,7 +226,11 @@ pub(crate) fn insert(ty: Type) -> Option<Execute> {
 pub(crate) fn mask(clamp: bool) -> Execute {
     match clamp {
         true => lanes2!(|a: u32, b: u32| {
-            if a > 31 { 0 } else { (u64::MAX >> (64 - b.clamp(1, 32)) << a) as u32 & if b == 0 { 0 } else { u32::MAX } }
+            if a > 31 {
+                0
+            } else {
+                (u64::MAX >> (64 - b.clamp(1, 32)) << a) as u32 & if b == 0 { 0 } else { u32::MAX }
+            }
         }),
         false => lanes2!(|a: u32, b: u32| {
             let (a, b) = (a & 31, b & 31);

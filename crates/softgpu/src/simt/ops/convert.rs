@@ -64,8 +64,12 @@ fn frequent(from: Type, to: Type, mode: u32) -> Option<Execute> {
         (U64 | S64 | B64, U64 | S64 | B64) => lanes1!(|a: u64| a),
         (U16 | B16, U32 | S32 | B32) | (U32 | S32 | B32, U16 | B16) => lanes1!(|a: u32| a & 0xffff),
         (S16, U32 | S32 | B32) | (U32 | S32 | B32, S16) => lanes1!(|a: u32| a as i16 as u32),
-        (U8 | B8, U32 | S32 | B32 | U16 | S16) | (U32 | S32 | B32 | U16 | S16, U8) => lanes1!(|a: u32| a & 0xff),
-        (S8, U32 | S32 | B32 | U16 | S16) | (U32 | S32 | B32 | U16 | S16, S8) => lanes1!(|a: u32| a as i8 as u32),
+        (U8 | B8, U32 | S32 | B32 | U16 | S16) | (U32 | S32 | B32 | U16 | S16, U8) => {
+            lanes1!(|a: u32| a & 0xff)
+        }
+        (S8, U32 | S32 | B32 | U16 | S16) | (U32 | S32 | B32 | U16 | S16, S8) => {
+            lanes1!(|a: u32| a as i8 as u32)
+        }
         (S32, F32) if rounding == Rounding::Nearest => lanes1!(|a: u32| (a as i32 as f32).to_bits()),
         (U32, F32) if rounding == Rounding::Nearest => lanes1!(|a: u32| (a as f32).to_bits()),
         (S32, F64) => lanes1!(|a: u32| f64::from(a as i32).to_bits()),
@@ -183,8 +187,12 @@ pub(crate) fn pack_pair(to: Type) -> Option<Execute> {
         float_to_float::<f32, F>(x, aux) as u32
     }
     Some(match to {
-        Type::F16x2 => lanes_aux!(map2, |aux| |a: u32, b: u32| part::<f16>(a, aux) << 16 | part::<f16>(b, aux)),
-        Type::Bf16x2 => lanes_aux!(map2, |aux| |a: u32, b: u32| part::<bf16>(a, aux) << 16 | part::<bf16>(b, aux)),
+        Type::F16x2 => {
+            lanes_aux!(map2, |aux| |a: u32, b: u32| part::<f16>(a, aux) << 16 | part::<f16>(b, aux))
+        }
+        Type::Bf16x2 => {
+            lanes_aux!(map2, |aux| |a: u32, b: u32| part::<bf16>(a, aux) << 16 | part::<bf16>(b, aux))
+        }
         Type::E4m3x2 => lanes_aux!(map2, |aux| |a: u32, b: u32| {
             u32::from(numeric::pack_e4m3x2(f32::from_bits(a), f32::from_bits(b), aux & RELU != 0))
         }),

@@ -44,7 +44,10 @@ pub(crate) fn rounding_code(rounding: Rounding) -> u32 {
 pub(crate) trait Form {
     type Register: Lane;
     type Value: Float;
-    fn map<const N: usize>(x: [Self::Register; N], f: impl Fn([Self::Value; N]) -> Self::Value) -> Self::Register;
+    fn map<const N: usize>(
+        x: [Self::Register; N],
+        f: impl Fn([Self::Value; N]) -> Self::Value,
+    ) -> Self::Register;
 }
 
 struct Single;
@@ -293,7 +296,8 @@ pub(crate) fn test_property(ty: Type) -> Option<Execute> {
             4 => Property::Normal,
             _ => Property::Subnormal,
         };
-        let bits = m.test1::<F::Register>(i.a, |x| numeric::test_property(property, F::Value::of_bits64(x.bits())));
+        let bits =
+            m.test1::<F::Register>(i.a, |x| numeric::test_property(property, F::Value::of_bits64(x.bits())));
         m.set_predicate(i.d, mask, bits);
         Flow::Next
     }

@@ -113,7 +113,9 @@ pub(crate) fn multiply_add_high(ty: Type, saturate: bool) -> Option<Execute> {
             high.saturating_add(c as i32) as u32
         }),
         (_, true) => return None,
-        (Type::U16, _) => lanes3!(|a: u32, b: u32, c: u32| ((a & 0xffff).wrapping_mul(b & 0xffff) >> 16).wrapping_add(c)),
+        (Type::U16, _) => {
+            lanes3!(|a: u32, b: u32, c: u32| ((a & 0xffff).wrapping_mul(b & 0xffff) >> 16).wrapping_add(c))
+        }
         (Type::S16, _) => lanes3!(|a: u32, b: u32, c: u32| {
             ((i32::from(a as i16) * i32::from(b as i16)) as u32 >> 16).wrapping_add(c)
         }),
@@ -137,11 +139,15 @@ pub(crate) fn multiply_add_wide(ty: Type) -> Option<Execute> {
     Some(match ty {
         Type::U16 => lanes3!(|a: u32, b: u32, c: u32| (a & 0xffff).wrapping_mul(b & 0xffff).wrapping_add(c)),
         Type::S16 => {
-            lanes3!(|a: u32, b: u32, c: u32| ((i32::from(a as i16) * i32::from(b as i16)) as u32).wrapping_add(c))
+            lanes3!(
+                |a: u32, b: u32, c: u32| ((i32::from(a as i16) * i32::from(b as i16)) as u32).wrapping_add(c)
+            )
         }
         Type::U32 => lanes3!(|a: u32, b: u32, c: u64| (u64::from(a) * u64::from(b)).wrapping_add(c)),
         Type::S32 => {
-            lanes3!(|a: u32, b: u32, c: u64| ((i64::from(a as i32) * i64::from(b as i32)) as u64).wrapping_add(c))
+            lanes3!(
+                |a: u32, b: u32, c: u64| ((i64::from(a as i32) * i64::from(b as i32)) as u64).wrapping_add(c)
+            )
         }
         _ => return None,
     })
@@ -170,12 +176,20 @@ pub(crate) fn multiply24(ty: Type, high: bool) -> Option<Execute> {
 pub(crate) fn multiply_add24(ty: Type, high: bool, saturate: bool) -> Option<Execute> {
     Some(match (ty, high, saturate) {
         (Type::S32, true, true) => {
-            lanes3!(|a: u32, b: u32, c: u32| (product24(a, b, true, true) as i32).saturating_add(c as i32) as u32)
+            lanes3!(
+                |a: u32, b: u32, c: u32| (product24(a, b, true, true) as i32).saturating_add(c as i32) as u32
+            )
         }
         (_, _, true) => return None,
-        (Type::U32, false, _) => lanes3!(|a: u32, b: u32, c: u32| product24(a, b, false, false).wrapping_add(c)),
-        (Type::U32, true, _) => lanes3!(|a: u32, b: u32, c: u32| product24(a, b, false, true).wrapping_add(c)),
-        (Type::S32, false, _) => lanes3!(|a: u32, b: u32, c: u32| product24(a, b, true, false).wrapping_add(c)),
+        (Type::U32, false, _) => {
+            lanes3!(|a: u32, b: u32, c: u32| product24(a, b, false, false).wrapping_add(c))
+        }
+        (Type::U32, true, _) => {
+            lanes3!(|a: u32, b: u32, c: u32| product24(a, b, false, true).wrapping_add(c))
+        }
+        (Type::S32, false, _) => {
+            lanes3!(|a: u32, b: u32, c: u32| product24(a, b, true, false).wrapping_add(c))
+        }
         (Type::S32, true, _) => lanes3!(|a: u32, b: u32, c: u32| product24(a, b, true, true).wrapping_add(c)),
         _ => return None,
     })
@@ -193,8 +207,12 @@ pub(crate) fn remainder(ty: Type) -> Option<Execute> {
 pub(crate) fn minimum(ty: Type, relu: bool) -> Option<Execute> {
     Some(match (ty, relu) {
         (Type::U16x2, false) => lanes2!(|a: u32, b: u32| halves(a, b, u16::min)),
-        (Type::S16x2, false) => lanes2!(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).min(b as i16) as u16)),
-        (Type::S16x2, true) => lanes2!(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).min(b as i16).max(0) as u16)),
+        (Type::S16x2, false) => {
+            lanes2!(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).min(b as i16) as u16))
+        }
+        (Type::S16x2, true) => {
+            lanes2!(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).min(b as i16).max(0) as u16))
+        }
         (Type::S32, true) => lanes2!(|a: u32, b: u32| (a as i32).min(b as i32).max(0) as u32),
         (_, true) => return None,
         _ => by_type!(ty, lanes2, |a, b| a.min(b)),
@@ -204,8 +222,12 @@ pub(crate) fn minimum(ty: Type, relu: bool) -> Option<Execute> {
 pub(crate) fn maximum(ty: Type, relu: bool) -> Option<Execute> {
     Some(match (ty, relu) {
         (Type::U16x2, false) => lanes2!(|a: u32, b: u32| halves(a, b, u16::max)),
-        (Type::S16x2, false) => lanes2!(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).max(b as i16) as u16)),
-        (Type::S16x2, true) => lanes2!(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).max(b as i16).max(0) as u16)),
+        (Type::S16x2, false) => {
+            lanes2!(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).max(b as i16) as u16))
+        }
+        (Type::S16x2, true) => {
+            lanes2!(|a: u32, b: u32| halves(a, b, |a, b| (a as i16).max(b as i16).max(0) as u16))
+        }
         (Type::S32, true) => lanes2!(|a: u32, b: u32| (a as i32).max(b as i32).max(0) as u32),
         (_, true) => return None,
         _ => by_type!(ty, lanes2, |a, b| a.max(b)),
@@ -230,7 +252,11 @@ pub(crate) fn negate(ty: Type) -> Option<Execute> {
 }
 
 pub(crate) fn sad(ty: Type) -> Option<Execute> {
-    Some(by_type!(ty, lanes3, |a, b, c| c.wrapping_add(if a > b { a.wrapping_sub(b) } else { b.wrapping_sub(a) })))
+    Some(by_type!(ty, lanes3, |a, b, c| c.wrapping_add(if a > b {
+        a.wrapping_sub(b)
+    } else {
+        b.wrapping_sub(a)
+    })))
 }
 
 /// `dp4a`: `aux & 1` for a signed `a`, `aux & 2` for a signed `b`.

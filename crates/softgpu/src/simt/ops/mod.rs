@@ -23,11 +23,19 @@ pub(crate) fn fast() -> bool {
 #[cfg(target_arch = "x86_64")]
 macro_rules! twice {
     ($body:path) => {{
-        fn plain(m: &mut crate::simt::Machine<'_>, i: &crate::isa::Instruction, mask: u32) -> crate::simt::Flow {
+        fn plain(
+            m: &mut crate::simt::Machine<'_>,
+            i: &crate::isa::Instruction,
+            mask: u32,
+        ) -> crate::simt::Flow {
             $body(m, i, mask)
         }
         #[target_feature(enable = "avx2,fma")]
-        fn fast(m: &mut crate::simt::Machine<'_>, i: &crate::isa::Instruction, mask: u32) -> crate::simt::Flow {
+        fn fast(
+            m: &mut crate::simt::Machine<'_>,
+            i: &crate::isa::Instruction,
+            mask: u32,
+        ) -> crate::simt::Flow {
             $body(m, i, mask)
         }
         if crate::simt::ops::fast() { fast as crate::isa::Execute } else { plain as crate::isa::Execute }
@@ -37,7 +45,11 @@ macro_rules! twice {
 #[cfg(not(target_arch = "x86_64"))]
 macro_rules! twice {
     ($body:path) => {{
-        fn plain(m: &mut crate::simt::Machine<'_>, i: &crate::isa::Instruction, mask: u32) -> crate::simt::Flow {
+        fn plain(
+            m: &mut crate::simt::Machine<'_>,
+            i: &crate::isa::Instruction,
+            mask: u32,
+        ) -> crate::simt::Flow {
             $body(m, i, mask)
         }
         plain as crate::isa::Execute
@@ -48,7 +60,11 @@ macro_rules! twice {
 macro_rules! lanes {
     ($map:ident, $f:expr) => {{
         #[inline(always)]
-        fn body(m: &mut crate::simt::Machine<'_>, i: &crate::isa::Instruction, mask: u32) -> crate::simt::Flow {
+        fn body(
+            m: &mut crate::simt::Machine<'_>,
+            i: &crate::isa::Instruction,
+            mask: u32,
+        ) -> crate::simt::Flow {
             m.$map(i, mask, $f);
             crate::simt::Flow::Next
         }
@@ -78,7 +94,11 @@ macro_rules! lanes3 {
 macro_rules! lanes_aux {
     ($map:ident, |$aux:ident| $f:expr) => {{
         #[inline(always)]
-        fn body(m: &mut crate::simt::Machine<'_>, i: &crate::isa::Instruction, mask: u32) -> crate::simt::Flow {
+        fn body(
+            m: &mut crate::simt::Machine<'_>,
+            i: &crate::isa::Instruction,
+            mask: u32,
+        ) -> crate::simt::Flow {
             let $aux = i.aux;
             m.$map(i, mask, $f);
             crate::simt::Flow::Next

@@ -73,8 +73,12 @@ pub(crate) fn select_by_sign(wide: bool, by: Type) -> Option<Execute> {
     Some(match (wide, by) {
         (false, Type::S32) => super::lanes3!(|a: u32, b: u32, c: u32| if c as i32 >= 0 { a } else { b }),
         (true, Type::S32) => super::lanes3!(|a: u64, b: u64, c: u32| if c as i32 >= 0 { a } else { b }),
-        (false, Type::F32) => lanes_aux!(map3, |aux| |a: u32, b: u32, c: u32| if keeps(c, aux) { a } else { b }),
-        (true, Type::F32) => lanes_aux!(map3, |aux| |a: u64, b: u64, c: u32| if keeps(c, aux) { a } else { b }),
+        (false, Type::F32) => {
+            lanes_aux!(map3, |aux| |a: u32, b: u32, c: u32| if keeps(c, aux) { a } else { b })
+        }
+        (true, Type::F32) => {
+            lanes_aux!(map3, |aux| |a: u64, b: u64, c: u32| if keeps(c, aux) { a } else { b })
+        }
         _ => return None,
     })
 }

@@ -59,7 +59,8 @@ fn pair(operation: Element, x: i32, y: i32) -> i32 {
 
 /// `vadd4` and its like without selectors or masks: `a`, `b`, and `c` to accumulate onto or to merge with.
 pub(crate) fn simd(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
-    let (a, b, c, d) = (m.source::<u32>(i.a), m.source::<u32>(i.b), m.source::<u32>(i.c), m.target::<u32>(i.d));
+    let (a, b, c, d) =
+        (m.source::<u32>(i.a), m.source::<u32>(i.b), m.source::<u32>(i.c), m.target::<u32>(i.d));
     let bits = if i.aux & BYTES != 0 { 8 } else { 16 };
     let has = |flag: u32| i.aux & flag != 0;
     let operation = ELEMENTS[(i.aux & 15) as usize];
