@@ -85,6 +85,9 @@ pub fn cuMemHostRegister_v2(p: Address, bytesize: usize, Flags: c_uint) -> Resul
 pub fn cuMemHostUnregister(p: Address) -> Result<()> {
     let context = current::context()?;
     capture::forbid_unsafe_call()?;
+    let space = &context.driver.space;
+    let middle = space.lookup(p.0).is_some_and(|region| region.base.0 != p.0);
+    require(!middle)?;
     context.wait_for_all()?;
-    Ok(context.driver.space.unregister(p.0)?)
+    Ok(space.unregister(p.0)?)
 }

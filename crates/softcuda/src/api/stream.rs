@@ -137,6 +137,8 @@ pub fn cuStreamGetAttribute(
         }
         CU_LAUNCH_ATTRIBUTE_PRIORITY => value_out.cast::<c_int>().set(stream.priority),
         CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW => value_out.set(CUstreamAttrValue::default()),
+        // The default domain is 0, the remote one 1: one byte each.
+        CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP => value_out.cast::<[u8; 2]>().set([0, 1]),
         CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN => value_out.cast::<u32>().set(0),
         _ => refuse(CUDA_ERROR_INVALID_VALUE),
     }

@@ -92,7 +92,7 @@ fn start() -> Result<Driver> {
 /// Room for addresses is wanted generously, since programs reserve many times what they use; a limit on
 /// virtual memory makes us modest.
 fn reserve(card: &Arc<Card>) -> Result<AddressSpace> {
-    let quota: Arc<dyn Quota> = Arc::new(CardMemory(Arc::clone(card)));
+    let quota: Arc<dyn Quota> = Arc::<Card>::clone(card);
     let least = card.properties().memory_bytes.next_power_of_two();
     let mut bytes = (1u64 << 40).max(2 * least);
     loop {
@@ -101,19 +101,6 @@ fn reserve(card: &Arc<Card>) -> Result<AddressSpace> {
             Err(_) if bytes > least => bytes /= 4,
             Err(error) => return Err(error.into()),
         }
-    }
-}
-
-/// The card's memory as the address space charges it.
-struct CardMemory(Arc<Card>);
-
-impl Quota for CardMemory {
-    fn charge(&self, bytes: u64) -> bool {
-        self.0.charge(bytes)
-    }
-
-    fn refund(&self, bytes: u64) {
-        self.0.refund(bytes);
     }
 }
 
