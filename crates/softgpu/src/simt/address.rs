@@ -36,6 +36,18 @@ impl Bytes {
         Bytes { granules: std::iter::repeat_with(granule).take(len.div_ceil(32)).collect(), len }
     }
 
+    /// Bounds it to `len` bytes. What was there stays; new bytes are zero.
+    pub(crate) fn resize(&mut self, len: usize) {
+        if len > self.capacity() {
+            *self = Bytes::zeroed(len);
+        }
+        self.len = len;
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.granules.len() * size_of::<Granule>()
+    }
+
     /// The first `len` bytes of `bytes`, with zeroes behind it if it is shorter.
     pub(crate) fn copied(bytes: &[u8], len: usize) -> Bytes {
         let mut copy = Bytes::zeroed(len);

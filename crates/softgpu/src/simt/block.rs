@@ -9,7 +9,7 @@ use super::barrier::Barriers;
 use super::launch::{Clock, Launch, Outcome};
 use super::machine::{Flow, Machine};
 use super::special::{RESERVED_ALIGN, RESERVED_SHARED};
-use super::warp::{Frame, Warp};
+use super::warp::{Frame, Waiting, Warp};
 use crate::error::{Fault, FaultReport};
 use crate::isa::{LANES, PoolRow};
 use crate::memory::AddressSpace;
@@ -33,7 +33,9 @@ pub(crate) struct BlockState {
 
 /// A block of a launch as a coroutine; used again for the next block without allocating.
 pub struct Block {
-    launch: Arc<Launch>,
+    launch: Option<Arc<Launch>>,
+    /// The block dimensions for which there are warps.
+    shape: Option<Dim3>,
     space: Arc<AddressSpace>,
     warps: Vec<Warp>,
     state: BlockState,
@@ -53,45 +55,63 @@ enum Turn {
 impl Block {
     /// Allocates registers and shared memory for blocks of this launch.
     pub fn new(launch: &Arc<Launch>, space: &Arc<AddressSpace>) -> Block {
-        let (function, info) = (launch.kernel.function(), launch.kernel.info());
-        let threads = launch.block.volume().unwrap_or(0).min(1024) as usize;
-        let shape = launch.block;
-        let warp = |index: usize| {
-            let count = (threads - index * LANES).min(LANES);
-            let lanes = if count == LANES { u32::MAX } else { (1 << count) - 1 };
-            let thread = |pick: fn(Dim3) -> u32| {
-                PoolRow(std::array::from_fn(|lane| pick(shape.cell((index * LANES + lane) as u64))))
-            };
-            let threads = [thread(|cell| cell.x), thread(|cell| cell.y), thread(|cell| cell.z)];
-            Warp::new(index as u32, lanes, threads, function.rows as usize, function.predicates as usize)
-        };
-        let warps: Vec<Warp> = (0..threads.div_ceil(LANES)).map(warp).collect();
-        let mut shared_bytes = info.static_shared.next_multiple_of(16).saturating_add(launch.dynamic_shared);
-        if launch.kernel.module().image().reserved_shared {
-            shared_bytes = shared_bytes.next_multiple_of(RESERVED_ALIGN) + RESERVED_SHARED;
-        }
-        let extra = if info.unbounded_stack { launch.stack_limit } else { 0 };
-        let stack_limit = info.stack_bytes.saturating_add(extra).min(super::control::MOST_LOCAL);
         let state = BlockState {
             barriers: Barriers::default(),
-            shared: Bytes::zeroed(shared_bytes as usize),
-            parameters: Bytes::copied(&launch.parameters, info.parameter_bytes as usize),
+            shared: Bytes::zeroed(0),
+            parameters: Bytes::zeroed(0),
             index: Dim3::new(0, 0, 0),
             sm: 0,
-            stack_limit,
+            stack_limit: 0,
             shared_window: space.shared_window(),
             local_window: space.local_window(),
         };
-        Block { launch: Arc::clone(launch), space: Arc::clone(space), warps, state, living: 0, next: 0 }
+        let (launch, space) = (Arc::clone(launch), Arc::clone(space));
+        let mut block =
+            Block { launch: None, space, shape: None, warps: Vec::new(), state, living: 0, next: 0 };
+        block.adopt(launch);
+        block
+    }
+
+    /// Serves another launch from now on, in the memory it has as far as that goes. What the last block left in
+    /// shared memory and registers stays there, as on a card.
+    pub fn adopt(&mut self, launch: Arc<Launch>) {
+        let (function, info) = (launch.kernel.function(), launch.kernel.info());
+        let (rows, predicates) = (function.rows as usize, function.predicates as usize);
+        if self.shape != Some(launch.block) {
+            self.shape = Some(launch.block);
+            self.warps = warps(launch.block, rows, predicates);
+        }
+        for warp in &mut self.warps {
+            warp.make_room(rows, predicates);
+        }
+        self.state
+            .shared
+            .resize(info.static_shared.next_multiple_of(16).saturating_add(launch.dynamic_shared) as usize);
+        self.state.parameters = Bytes::copied(&launch.parameters, info.parameter_bytes as usize);
+        let extra = if info.unbounded_stack { launch.stack_limit } else { 0 };
+        self.state.stack_limit = info.stack_bytes.saturating_add(extra).min(super::control::MOST_LOCAL);
+        self.launch = Some(launch);
+    }
+
+    /// Lets go of the launch, and so of its module; `adopt` gives it another.
+    pub fn release(&mut self) {
+        self.launch = None;
+    }
+
+    /// Bytes of memory it holds, about.
+    pub fn bytes(&self) -> usize {
+        let warps = self.warps.iter().map(|warp| warp.rows.len() * size_of::<PoolRow>());
+        size_of::<Block>() + warps.sum::<usize>() + self.state.shared.capacity()
     }
 
     /// Begins block number `linear` of the grid on SM `sm`.
     pub fn start(&mut self, linear: u64, sm: u32) {
-        let function = self.launch.kernel.function();
+        let launch = self.launch.as_ref().expect("a block that runs serves a launch");
+        let function = launch.kernel.function();
         let frame = Frame {
             parent: 0,
             return_pc: 0,
-            function: self.launch.kernel.function_index(),
+            function: launch.kernel.function_index(),
             depth: 0,
             base: 0,
             predicate_base: 0,
@@ -103,7 +123,7 @@ impl Block {
             warp.reserve_local(frame.local_top);
         }
         self.state.barriers.start(self.warps.iter().map(|warp| warp.active));
-        self.state.index = match self.launch.grid {
+        self.state.index = match launch.grid {
             Dim3 { y: 1, z: 1, .. } => Dim3::new(linear as u32, 0, 0),
             grid => grid.cell(linear),
         };
@@ -167,12 +187,13 @@ impl Block {
     }
 
     fn turn(&mut self, index: usize, clock: &mut dyn Clock, now: Nanos, fuel: &mut u32) -> Turn {
-        let module = self.launch.kernel.module();
+        let launch = self.launch.as_ref().expect("a block that runs serves a launch");
+        let module = launch.kernel.module();
         let allowance = TURN.min(*fuel);
         let mut machine = Machine {
             warp: &mut self.warps[index],
             state: &mut self.state,
-            launch: &self.launch,
+            launch,
             image: module.image(),
             pool: module.pool(),
             space: &self.space,
@@ -191,10 +212,25 @@ impl Block {
     }
 }
 
+/// Warps for all threads of a block of this shape.
+fn warps(shape: Dim3, rows: usize, predicates: usize) -> Vec<Warp> {
+    let threads = shape.volume().unwrap_or(0).min(1024) as usize;
+    let warp = |index: usize| {
+        let count = (threads - index * LANES).min(LANES);
+        let lanes = if count == LANES { u32::MAX } else { (1 << count) - 1 };
+        let thread = |pick: fn(Dim3) -> u32| {
+            PoolRow(std::array::from_fn(|lane| pick(shape.cell((index * LANES + lane) as u64))))
+        };
+        let threads = [thread(|cell| cell.x), thread(|cell| cell.y), thread(|cell| cell.z)];
+        Warp::new(index as u32, lanes, threads, rows, predicates)
+    };
+    (0..threads.div_ceil(LANES)).map(warp).collect()
+}
+
 impl Machine<'_> {
     /// Runs the warp until it waits, ends, has polled for a while or its fuel is spent.
     fn run_warp(&mut self, now: Nanos) -> Turn {
-        let (mut turn, mut ran) = (false, false);
+        let (mut turn, mut ran, mut polls) = (false, false, 0);
         loop {
             if !self.pick(now, turn) {
                 return if ran { Turn::Ran } else { Turn::Waits };
@@ -211,7 +247,10 @@ impl Machine<'_> {
                 Flow::ClockLoop => self.await_clock(),
                 Flow::Yield => {
                     let polled = self.warp.forget_rounds();
-                    if self.warp.others.is_empty() && polled {
+                    polls += usize::from(polled);
+                    // All that could run have had their turn, and all of them poll.
+                    let alone = !self.warp.others.iter().any(|split| split.waiting == Waiting::No);
+                    if polled && (alone || polls > self.warp.others.len()) {
                         return Turn::Polled;
                     }
                     turn = true;

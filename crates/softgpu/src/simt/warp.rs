@@ -123,6 +123,17 @@ impl Warp {
         }
     }
 
+    /// Makes sure of this many registers; another kernel is going to use them.
+    pub(crate) fn make_room(&mut self, rows: usize, predicates: usize) {
+        if self.rows.len() < rows {
+            self.rows.resize_with(rows, RegisterRow::zero);
+        }
+        if self.predicates.len() < predicates {
+            self.predicates.resize(predicates, 0);
+        }
+        self.hopeless.clear();
+    }
+
     /// Puts all lanes at the start of a kernel.
     pub(crate) fn start(&mut self, entry: u32, kernel: Frame) {
         self.dead = !self.lanes;

@@ -107,3 +107,21 @@ fn polling_blocks_let_others_run() {
     assert_eq!(second.run(&mut device.clock, 1_000_000), Outcome::Done);
     assert_eq!(first.run(&mut device.clock, 1_000_000), Outcome::Done);
 }
+
+#[test]
+fn a_block_whose_one_thread_polls_gives_way_soon() {
+    // As in a grid barrier: thread 0 polls, everyone else waits for it at a barrier of the block.
+    let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 flag)\n{\n.reg .b64 %d<4>;\n.reg .b32 %r<4>;\n\
+                .reg .pred %p<4>;\nld.param.u64 %d1, [flag];\nmov.u32 %r1, %tid.x;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra MEET;\n\
+                WAIT:\nred.global.add.u32 [%d1+4], 1;\nld.acquire.gpu.global.u32 %r2, [%d1];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra WAIT;\n\
+                MEET:\nbarrier.sync 0;\nret;\n}\n";
+    let mut device = Device::new(text);
+    let flag = device.alloc(8);
+    let launch = device.launch("k", Dim3::ONE, Dim3::new(64, 1, 1), &[Arg::U64(flag)]);
+    let mut block = Block::new(&launch, &device.space);
+    block.start(0, 0);
+    assert_eq!(block.run(&mut device.clock, 10_000_000), Outcome::Runnable);
+    assert!(device.read_u32(flag, 2)[1] < 1000, "it polled {} times", device.read_u32(flag, 2)[1]);
+    device.space.write(flag, &[1]).unwrap();
+    assert_eq!(block.run(&mut device.clock, 10_000_000), Outcome::Done);
+}
