@@ -10,7 +10,7 @@ use super::context::Context;
 use super::function::{Function, Settings};
 use super::image::Program;
 use super::lock;
-use crate::error::{Result, refuse};
+use crate::error::{Error, Result, refuse};
 use crate::handles::{Handle, Object, object};
 
 pub struct Module {
@@ -29,6 +29,10 @@ pub fn forget(context: u64) {
 
 impl Module {
     pub fn load(context: &Arc<Context>, program: &Program) -> Result<Arc<Module>> {
+        // The loader gives variables memory of the device, where the host could not reach them.
+        if let Some(variable) = program.image.variables.iter().find(|variable| variable.managed) {
+            return Err(Error::unsupported(format!("the managed variable `{}`", variable.name)));
+        }
         let loaded = simt::Module::load(Arc::clone(&program.image), &context.driver.space, context.owner())?;
         let handle = Handle::fresh();
         let module =
