@@ -1,7 +1,7 @@
 //! A kernel in execution: which blocks have been given out, and how many have come back.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use model::Nanos;
 
@@ -23,8 +23,6 @@ pub struct Grid {
     retired: AtomicU64,
     /// Latest nominal end of a block, in context time.
     ended_at: AtomicU64,
-    /// Blocks that have retired without a successor: their memory serves the next ones.
-    spare: Mutex<Vec<Box<Block>>>,
 }
 
 impl Grid {
@@ -41,7 +39,6 @@ impl Grid {
             next: AtomicU64::new(0),
             retired: AtomicU64::new(0),
             ended_at: AtomicU64::new(0),
-            spare: Mutex::default(),
         }
     }
 
@@ -67,21 +64,6 @@ impl Grid {
 
     pub fn ended_at(&self) -> Nanos {
         Nanos(self.ended_at.load(Ordering::Relaxed))
-    }
-
-    pub fn take_spare(&self) -> Option<Box<Block>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    /// Keeps a block's memory for the next ones, if any are to come.
-    pub fn keep_spare(&self, block: Box<Block>) {
-        if self.undispatched() > 0 {
-            self.keep_spare_for_successor(block);
-        }
-    }
-
-    pub fn keep_spare_for_successor(&self, block: Box<Block>) {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(block);
     }
 }
 

@@ -20,6 +20,7 @@ mod clock;
 mod context;
 mod grid;
 mod queue;
+mod spare;
 mod task;
 mod timers;
 mod worker;
@@ -39,6 +40,7 @@ pub use task::{Task, Work};
 
 use context::Core;
 use queue::Queue;
+use spare::Spares;
 
 /// How far the host may fall behind nominal time before the difference is given up.
 const MAX_LAG: Nanos = Nanos::from_millis(20);
@@ -48,6 +50,7 @@ pub struct Engine {
     card: Arc<Card>,
     space: Arc<AddressSpace>,
     state: Mutex<State>,
+    spares: Spares,
     threads_started: AtomicBool,
     threads: usize,
     callbacks: Mutex<Sender<Task>>,
@@ -79,6 +82,7 @@ impl Engine {
             card,
             space,
             state: Mutex::default(),
+            spares: Spares::default(),
             threads_started: AtomicBool::new(false),
             threads: wanted.unwrap_or(cores).clamp(1, 256),
             callbacks: Mutex::new(sender),

@@ -8,10 +8,10 @@ use model::{Domain, Nanos};
 use super::MAX_LAG;
 use super::context::Core;
 use super::grid::{Grid, Resident};
+use super::spare::Spares;
 use super::timers::Timers;
 use crate::card::{Card, Turn};
 use crate::memory::AddressSpace;
-use crate::simt::Block;
 
 /// A block that has its place on an SM but has not begun.
 pub struct Fresh {
@@ -24,9 +24,8 @@ pub struct Fresh {
 
 impl Fresh {
     /// Begins the block, in the memory of one that has ended if there is any.
-    pub fn begin(self, space: &Arc<AddressSpace>) -> Resident {
-        let mut block =
-            self.grid.take_spare().unwrap_or_else(|| Box::new(Block::new(&self.grid.launch, space)));
+    pub fn begin(self, spares: &Spares, space: &Arc<AddressSpace>) -> Resident {
+        let mut block = spares.take(&self.grid.launch, space);
         block.start(self.number, self.sm);
         Resident { block, grid: self.grid, sm: self.sm, at: self.at }
     }
@@ -139,7 +138,12 @@ impl Queue {
                 let at = start.max(self.free_at[sm as usize]).min(standing.now);
                 match grid.claim() {
                     Some(number) => {
-                        self.runnable.push_back(Item::Fresh(Fresh { grid: Arc::clone(grid), number, sm, at }));
+                        self.runnable.push_back(Item::Fresh(Fresh {
+                            grid: Arc::clone(grid),
+                            number,
+                            sm,
+                            at,
+                        }));
                     }
                     // Another thread's block took the number for its successor meanwhile.
                     None => unused.push(sm),

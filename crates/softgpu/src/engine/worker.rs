@@ -57,7 +57,12 @@ enum Left {
     /// The block ended; its successor has the same place.
     Next(Fresh),
     /// The block ended and its place is free.
-    Retired { grid: Arc<Grid>, sm: u32, at: Nanos, last: bool },
+    Retired {
+        grid: Arc<Grid>,
+        sm: u32,
+        at: Nanos,
+        last: bool,
+    },
     Hung(Resident),
     Faulted(Box<FaultReport>),
 }
@@ -116,7 +121,8 @@ impl Engine {
     /// A thread that waited goes back to its own affairs; if blocks sleep, somebody else must watch the time.
     pub(super) fn hand_over_the_alarm(&self) {
         let state = self.lock();
-        let needed = !state.polls.is_empty() || state.queues.iter().flatten().any(|queue| !queue.grids.is_empty());
+        let needed =
+            !state.polls.is_empty() || state.queues.iter().flatten().any(|queue| !queue.grids.is_empty());
         let kept = state.alarm.is_some();
         drop(state);
         if needed && !kept {
@@ -157,7 +163,12 @@ impl Engine {
     }
 
     /// Chooses a context that is on and takes some of its blocks; or says when there may be some.
-    fn take_blocks(&self, state: &mut State, hands: &mut Hands, now: Nanos) -> Result<(Arc<Core>, Standing), Option<Nanos>> {
+    fn take_blocks(
+        &self,
+        state: &mut State,
+        hands: &mut Hands,
+        now: Nanos,
+    ) -> Result<(Arc<Core>, Standing), Option<Nanos>> {
         let mut until = None;
         state.turn += 1;
         for step in 0..state.queues.len() {
@@ -192,7 +203,14 @@ impl Engine {
         Err(until)
     }
 
-    fn run_blocks(self: &Arc<Engine>, hands: &mut Hands, core: &Arc<Core>, standing: Standing, now: Nanos, backlog: bool) {
+    fn run_blocks(
+        self: &Arc<Engine>,
+        hands: &mut Hands,
+        core: &Arc<Core>,
+        standing: Standing,
+        now: Nanos,
+        backlog: bool,
+    ) {
         let mut clock = TurnClock::new(now, standing.offset);
         let mut items = std::mem::take(&mut hands.items);
         for item in items.drain(..) {
@@ -200,7 +218,7 @@ impl Engine {
                 break;
             }
             let resident = match item {
-                Item::Fresh(fresh) => fresh.begin(&self.space),
+                Item::Fresh(fresh) => fresh.begin(&self.spares, &self.space),
                 Item::Resident(resident) => resident,
             };
             let run = AssertUnwindSafe(|| self.run(resident, core, &standing, &mut clock, backlog));
@@ -243,13 +261,14 @@ impl Engine {
                 Outcome::Done => {
                     let at = clock.end();
                     let grid = &resident.grid;
-                    let next = if self.card.may_inherit(&core.handle, grid.priority) { grid.claim() } else { None };
+                    let next =
+                        if self.card.may_inherit(&core.handle, grid.priority) { grid.claim() } else { None };
                     let last = grid.retire(at);
-                    let Some(number) = next else { return retired(resident, at, last) };
+                    let Some(number) = next else { return self.retired(resident, at, last) };
                     successors += 1;
                     let unfair = backlog && clock.machine().since(standing.taken_at) > HEAD_START;
                     if unfair || successors >= SUCCESSORS || !self.card.is_on(&core.handle) {
-                        return next_on_the_same_sm(resident, number, at);
+                        return self.next_on_the_same_sm(resident, number, at);
                     }
                     resident.at = at;
                     resident.block.start(number, resident.sm);
@@ -258,6 +277,18 @@ impl Engine {
                 Outcome::Faulted(report) => return Left::Faulted(report),
             }
         }
+    }
+
+    fn retired(&self, resident: Resident, at: Nanos, last: bool) -> Left {
+        let Resident { block, grid, sm, .. } = resident;
+        self.spares.keep(block);
+        Left::Retired { grid, sm, at, last }
+    }
+
+    fn next_on_the_same_sm(&self, resident: Resident, number: u64, at: Nanos) -> Left {
+        let Resident { block, grid, sm, .. } = resident;
+        self.spares.keep(block);
+        Left::Next(Fresh { grid, number, sm, at })
     }
 
     /// Records how the blocks were left, and starts what that makes possible.
@@ -411,18 +442,6 @@ impl Engine {
         }
         None
     }
-}
-
-fn retired(resident: Resident, at: Nanos, last: bool) -> Left {
-    let Resident { block, grid, sm, .. } = resident;
-    grid.keep_spare(block);
-    Left::Retired { grid, sm, at, last }
-}
-
-fn next_on_the_same_sm(resident: Resident, number: u64, at: Nanos) -> Left {
-    let Resident { block, grid, sm, .. } = resident;
-    grid.keep_spare_for_successor(block);
-    Left::Next(Fresh { grid, number, sm, at })
 }
 
 /// What is reported when the executor itself fails: the launch ends with an error instead of hanging.
