@@ -64,7 +64,7 @@ pub fn cuMemFree_v2(dptr: CUdeviceptr) -> Result<()> {
     let owned = driver.space.lookup(dptr).filter(|region| region.base.0 == dptr);
     let freeable =
         owned.is_some_and(|region| matches!(region.kind, RegionKind::Device | RegionKind::Managed));
-    require(freeable)?;
+    require(freeable && !pool::is_leaving(dptr))?;
     context.wait_for_all()?;
     Ok(pool::free(&driver.space, dptr)?)
 }

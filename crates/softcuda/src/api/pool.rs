@@ -2,11 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use softgpu::memory::RegionKind;
+
 use super::prelude::*;
 use crate::state::capture;
 use crate::state::graph_memory::{self, GraphMemory};
 use crate::state::operation::Operation;
-use crate::state::pool::Pool;
+use crate::state::pool::{self, Pool};
 
 pub fn cuMemAllocAsync(dptr: Out<CUdeviceptr>, bytesize: usize, hStream: Handle<Stream>) -> Result<()> {
     driver()?;
@@ -38,19 +40,15 @@ fn allocate(out: &Out<CUdeviceptr>, bytes: usize, pool: &Arc<Pool>, stream: Hand
 
 pub fn cuMemFreeAsync(dptr: CUdeviceptr, hStream: Handle<Stream>) -> Result<()> {
     let stream = Stream::find(hStream)?;
+    let context = stream.context()?;
+    let capture = capture::of(&stream, &context)?;
     if graph_memory::contains(dptr) {
         // It belongs to its graph, and goes with it.
-        return match capture::of(&stream, &*stream.context()?)? {
-            Some(capture) => capture.add(&stream, Operation::Free(dptr)),
-            None => Ok(()),
-        };
+        return capture.map_or(Ok(()), |capture| capture.add(&stream, Operation::Free(dptr)));
     }
-    let region = stream.context()?.driver.space.lookup(dptr);
-    require(
-        region.is_some_and(|region| {
-            region.base.0 == dptr && region.kind == softgpu::memory::RegionKind::Device
-        }),
-    )?;
+    let region = context.driver.space.lookup(dptr).filter(|region| region.base.0 == dptr);
+    require(capture.is_none() && region.is_some_and(|region| region.kind == RegionKind::Device))?;
+    require(pool::leave(dptr))?;
     stream.enqueue(Operation::Free(dptr)).map(drop)
 }
 

@@ -1,6 +1,6 @@
 //! Memory pools. Memory is taken when the call is made and given back in stream order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -38,8 +38,21 @@ pub fn of(address: u64) -> Option<Arc<Pool>> {
     (address - start < *bytes).then(|| Arc::clone(pool))
 }
 
+/// Allocations that a stream is going to give back.
+static LEAVING: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+
+/// Notes that a stream is going to free an allocation; false if one is going to already.
+pub fn leave(address: u64) -> bool {
+    lock(&LEAVING).insert(address)
+}
+
+pub fn is_leaving(address: u64) -> bool {
+    lock(&LEAVING).contains(&address)
+}
+
 /// Gives an allocation of a pool back; the caller has seen to it that nothing uses it any more.
 pub fn free(space: &AddressSpace, address: u64) -> std::result::Result<(), memory::Error> {
+    lock(&LEAVING).remove(&address);
     if let Some((pool, bytes)) = lock(&ALLOCATIONS).remove(&address) {
         pool.used.fetch_sub(bytes, Ordering::Relaxed);
     }
