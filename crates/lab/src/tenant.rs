@@ -26,7 +26,7 @@ pub struct Job {
 
 /// Launches per request, their blocks' length, and the mean time between arrivals.
 const REQUEST_LAUNCHES: u32 = 10;
-const REQUEST_BLOCK: Nanos = Nanos::from_micros(20);
+const REQUEST_BLOCK: Nanos = Nanos::from_micros(50);
 const ARRIVALS: Duration = Duration::from_millis(5);
 /// One best-effort iteration: so many waves of blocks of this length, one block to an SM.
 const WAVES: u32 = 40;

@@ -199,10 +199,12 @@ impl Block {
             space: &self.space,
             clock,
             fuel: allowance,
+            told: allowance,
             trial: None,
             fault: None,
         };
         let mut turn = machine.run_warp(now);
+        machine.tell_clock();
         *fuel -= allowance - machine.fuel;
         if machine.fault.is_some() {
             let report = machine.report();

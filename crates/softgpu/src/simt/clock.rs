@@ -84,6 +84,7 @@ pub(crate) fn sleep(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
         m.warp.polled = true;
         return Flow::Next;
     }
+    m.tell_clock();
     let wait = Waiting::Sleep { until: m.clock.now() + Nanos(u64::from(time)), watches: false };
     if mask == m.warp.active {
         m.warp.waiting = wait;

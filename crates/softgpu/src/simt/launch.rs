@@ -63,6 +63,9 @@ pub trait Clock {
     fn ticks(&mut self) -> Nanos {
         self.now()
     }
+    /// Told how many instructions were executed since it was last told, so that a clock need not be read to know
+    /// that next to no time has passed.
+    fn executed(&mut self, _instructions: u32) {}
     /// `%globaltimer`: nanoseconds since the Unix epoch.
     fn wall(&mut self) -> Nanos;
 }

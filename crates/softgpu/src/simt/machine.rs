@@ -34,8 +34,9 @@ pub struct Machine<'a> {
     pub(crate) pool: &'a [PoolRow],
     pub(crate) space: &'a AddressSpace,
     pub(crate) clock: &'a mut dyn Clock,
-    /// Instructions left in this turn.
+    /// Instructions left in this turn, and what was left when the clock was last told.
     pub(crate) fuel: u32,
+    pub(crate) told: u32,
     /// Set while a loop is only tried out at a hypothetical time.
     pub(crate) trial: Option<Box<Trial>>,
     /// What went wrong, and in which lane.
@@ -43,6 +44,12 @@ pub struct Machine<'a> {
 }
 
 impl Machine<'_> {
+    /// Tells the clock what has been executed.
+    pub(crate) fn tell_clock(&mut self) {
+        self.clock.executed(self.told - self.fuel);
+        self.told = self.fuel;
+    }
+
     /// Runs the current split. In a diverged warp it stops at every start of a basic block.
     pub(crate) fn go<const DIVERGED: bool>(&mut self) -> Flow {
         let code = &self.image.code[..];
