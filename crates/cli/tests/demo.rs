@@ -1,5 +1,7 @@
 //! `ebb` as a user runs it, over the software GPU built beside it.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

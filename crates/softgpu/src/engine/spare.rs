@@ -13,6 +13,8 @@ pub struct Spares(Mutex<Shelf>);
 
 #[derive(Default)]
 struct Shelf {
+    /// Boxed, because they came boxed and go boxed: a block is large and is handed round by pointer.
+    #[expect(clippy::vec_box)]
     blocks: Vec<Box<Block>>,
     bytes: usize,
 }

@@ -84,9 +84,11 @@ impl Block {
         for warp in &mut self.warps {
             warp.make_room(rows, predicates);
         }
-        self.state
-            .shared
-            .resize(info.static_shared.next_multiple_of(16).saturating_add(launch.dynamic_shared) as usize);
+        let mut shared_bytes = info.static_shared.next_multiple_of(16).saturating_add(launch.dynamic_shared);
+        if launch.kernel.module().image().reserved_shared {
+            shared_bytes = shared_bytes.next_multiple_of(RESERVED_ALIGN) + RESERVED_SHARED;
+        }
+        self.state.shared.resize(shared_bytes as usize);
         self.state.parameters = Bytes::copied(&launch.parameters, info.parameter_bytes as usize);
         let extra = if info.unbounded_stack { launch.stack_limit } else { 0 };
         self.state.stack_limit = info.stack_bytes.saturating_add(extra).min(super::control::MOST_LOCAL);
