@@ -73,6 +73,24 @@ fn sixty_four_bits() {
     );
 }
 
+/// Which is what the division of 128-bit integers relies on; the figures are those of an H200.
+#[test]
+fn additions_and_subtractions_share_the_carry() {
+    let chain = |first: &str, second: &str| {
+        op3(&format!("{first} %r4, %r1, %r2;\n{second} %out, %r3, 0;"), 3, 5, 100)
+    };
+    assert_eq!(chain("sub.cc.u32", "addc.u32"), 100);
+    assert_eq!(chain("sub.cc.u32", "subc.u32"), 99);
+    assert_eq!(chain("add.cc.u32", "subc.u32"), 99);
+    let swapped = |second: &str| op3(&format!("sub.cc.u32 %r4, %r2, %r1;\n{second}"), 3, 5, 100);
+    assert_eq!(swapped("addc.u32 %out, %r3, 0;"), 101);
+    assert_eq!(swapped("subc.u32 %out, %r3, 0;"), 100);
+    assert_eq!(swapped("madc.lo.u32 %out, %r3, %r1, 0;"), 301);
+    assert_eq!(swapped("subc.cc.u32 %r5, %r1, %r1;\naddc.u32 %out, %r3, 0;"), 101);
+    assert_eq!(wide2("sub.cc.u64 %d4, %d1, %d2;\naddc.u64 %d3, %d1, %d2;", 3, 5), 8);
+    assert_eq!(wide2("sub.cc.u64 %d4, %d2, %d1;\naddc.u64 %d3, %d1, %d2;", 3, 5), 9);
+}
+
 #[test]
 fn carries_run_through() {
     // 128-bit addition and subtraction in four words.

@@ -1,4 +1,8 @@
 //! Arithmetic with the condition code register.
+//!
+//! A card subtracts by adding the complement, so behind a subtraction the register holds the carry of
+//! `a + !b + 1`: set where nothing was borrowed. Chains of one kind cannot tell this from a borrow, but the
+//! division of 128-bit integers reads the carry of a `subc.cc` with an `addc`.
 
 use crate::isa::{Execute, Instruction};
 use crate::simt::lanes::{Lane, each_lane};
@@ -6,7 +10,7 @@ use crate::simt::{Flow, Machine};
 
 /// Writes the carry.
 pub(crate) const CARRY_OUT: u32 = 1;
-/// Adds, or subtracts, the carry.
+/// Adds the carry; without it a subtraction begins with nothing borrowed.
 pub(crate) const CARRY_IN: u32 = 2;
 /// Multiplies `a` and `b` first: their low or high half; signed halves differ.
 pub(crate) const LOW: u32 = 4;
@@ -28,30 +32,26 @@ fn product(a: u64, b: u64, bits: u32, aux: u32) -> u64 {
 }
 
 fn run<T: Lane, const BITS: u32>(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
-    let multiplies = i.aux & (LOW | HIGH) != 0;
+    let (multiplies, subtracts) = (i.aux & (LOW | HIGH) != 0, i.aux & SUBTRACT != 0);
     let (a, b, d) = (m.source::<T>(i.a), m.source::<T>(i.b), m.target::<T>(i.d));
     let c = if multiplies { m.source::<T>(i.c) } else { b };
     let cut = u64::MAX >> (64 - BITS);
     let mut carries = 0;
     for lane in each_lane(mask) {
-        let (mut x, y) = (a.get(lane).bits(), c.get(lane).bits());
+        let (mut x, mut y) = (a.get(lane).bits(), c.get(lane).bits());
         if multiplies {
             x = product(x, b.get(lane).bits(), BITS, i.aux) & cut;
         }
-        let carry = i.aux & CARRY_IN != 0 && m.warp.carry >> lane & 1 != 0;
-        // In a subtraction the register holds the borrow.
-        let (result, out) = match i.aux & SUBTRACT {
-            0 => {
-                let sum = u128::from(x) + u128::from(y) + u128::from(carry);
-                (sum as u64 & cut, sum > u128::from(cut))
-            }
-            _ => {
-                let borrowed = i128::from(x) - i128::from(y) - i128::from(carry);
-                (borrowed as u64 & cut, borrowed < 0)
-            }
+        let carry = match i.aux & CARRY_IN {
+            0 => subtracts,
+            _ => m.warp.carry >> lane & 1 != 0,
         };
-        d.set(lane, T::low(result));
-        carries |= u32::from(out) << lane;
+        if subtracts {
+            y = !y & cut;
+        }
+        let sum = u128::from(x) + u128::from(y) + u128::from(carry);
+        d.set(lane, T::low(sum as u64 & cut));
+        carries |= u32::from(sum > u128::from(cut)) << lane;
     }
     if i.aux & CARRY_OUT != 0 {
         m.warp.carry = (m.warp.carry & !mask) | carries;
