@@ -8,10 +8,11 @@ use model::{Domain, Nanos};
 use super::MAX_LAG;
 use super::context::Core;
 use super::grid::{Grid, Resident};
-use super::spare::Spares;
+use super::spare::Spare;
 use super::timers::Timers;
 use crate::card::{Card, Turn};
 use crate::memory::AddressSpace;
+use crate::simt::Block;
 
 /// A block that has its place on an SM but has not begun.
 pub struct Fresh {
@@ -24,8 +25,10 @@ pub struct Fresh {
 
 impl Fresh {
     /// Begins the block, in the memory of one that has ended if there is any.
-    pub fn begin(self, spares: &Spares, space: &Arc<AddressSpace>) -> Resident {
-        let mut block = spares.take(&self.grid.launch, space);
+    pub fn begin(self, spare: Option<Spare>, space: &Arc<AddressSpace>) -> Resident {
+        let launch = &self.grid.launch;
+        let mut block = spare.unwrap_or_else(|| Box::new(Block::new(launch, space)));
+        block.adopt(launch);
         block.start(self.number, self.sm);
         Resident { block, grid: self.grid, sm: self.sm, at: self.at }
     }
@@ -167,10 +170,9 @@ impl Queue {
     }
 
     /// A block has left its SM without a successor.
-    pub fn vacate(&mut self, card: &Card, grid: &Grid, sm: u32, at: Nanos) {
+    pub fn vacate(&mut self, sm: u32, at: Nanos) {
         let free_at = &mut self.free_at[sm as usize];
         *free_at = at.max(*free_at);
-        card.release(&self.core.handle, &grid.footprint, &[sm]);
         self.full = false;
     }
 

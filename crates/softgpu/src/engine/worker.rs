@@ -10,6 +10,7 @@ use super::clock::TurnClock;
 use super::context::Core;
 use super::grid::{Grid, Resident};
 use super::queue::{Fresh, Item, Standing};
+use super::spare::Spare;
 use super::task::{Task, Work};
 use super::{Engine, MAX_LAG, State};
 use crate::card::{self, Footprint};
@@ -35,13 +36,15 @@ const POLL_EVERY: Nanos = Nanos::from_micros(30);
 pub(super) struct Hands {
     items: Vec<Item>,
     left: Vec<Left>,
+    /// Memory of blocks, for those that begin and of those that have ended.
+    spares: Vec<Spare>,
     /// A thread of the user: its timer slack is its own affair, so it is set for the time of a sleep only.
     borrowed: bool,
 }
 
 impl Hands {
     pub fn borrowed() -> Hands {
-        Hands { items: Vec::new(), left: Vec::new(), borrowed: true }
+        Hands { items: Vec::new(), left: Vec::new(), spares: Vec::new(), borrowed: true }
     }
 
     fn own() -> Hands {
@@ -213,19 +216,24 @@ impl Engine {
     ) {
         let mut clock = TurnClock::new(now, standing.offset);
         let mut items = std::mem::take(&mut hands.items);
+        let fresh = items.iter().filter(|item| matches!(item, Item::Fresh(_))).count();
+        self.spares.take(fresh, &mut hands.spares);
         for item in items.drain(..) {
             if core.is_dead() {
                 break;
             }
             let resident = match item {
-                Item::Fresh(fresh) => fresh.begin(&self.spares, &self.space),
+                Item::Fresh(fresh) => fresh.begin(hands.spares.pop(), &self.space),
                 Item::Resident(resident) => resident,
             };
-            let run = AssertUnwindSafe(|| self.run(resident, core, &standing, &mut clock, backlog));
+            let run = AssertUnwindSafe(|| {
+                self.run(resident, core, &standing, &mut clock, backlog, &mut hands.spares)
+            });
             hands.left.push(catch_unwind(run).unwrap_or_else(|_| Left::Faulted(Box::new(broken()))));
         }
         items.clear();
         hands.items = items;
+        self.spares.keep(&mut hands.spares);
         self.put_back(hands, core, &standing);
     }
 
@@ -237,6 +245,7 @@ impl Engine {
         standing: &Standing,
         clock: &mut TurnClock,
         backlog: bool,
+        spares: &mut Vec<Spare>,
     ) -> Left {
         let (mut quanta, mut successors) = (0, 0);
         loop {
@@ -264,11 +273,17 @@ impl Engine {
                     let next =
                         if self.card.may_inherit(&core.handle, grid.priority) { grid.claim() } else { None };
                     let last = grid.retire(at);
-                    let Some(number) = next else { return self.retired(resident, at, last) };
+                    let Some(number) = next else {
+                        let Resident { block, grid, sm, .. } = resident;
+                        spares.push(block);
+                        return Left::Retired { grid, sm, at, last };
+                    };
                     successors += 1;
                     let unfair = backlog && clock.machine().since(standing.taken_at) > HEAD_START;
                     if unfair || successors >= SUCCESSORS || !self.card.is_on(&core.handle) {
-                        return self.next_on_the_same_sm(resident, number, at);
+                        let Resident { block, grid, sm, .. } = resident;
+                        spares.push(block);
+                        return Left::Next(Fresh { grid, number, sm, at });
                     }
                     resident.at = at;
                     resident.block.start(number, resident.sm);
@@ -277,18 +292,6 @@ impl Engine {
                 Outcome::Faulted(report) => return Left::Faulted(report),
             }
         }
-    }
-
-    fn retired(&self, resident: Resident, at: Nanos, last: bool) -> Left {
-        let Resident { block, grid, sm, .. } = resident;
-        self.spares.keep(block);
-        Left::Retired { grid, sm, at, last }
-    }
-
-    fn next_on_the_same_sm(&self, resident: Resident, number: u64, at: Nanos) -> Left {
-        let Resident { block, grid, sm, .. } = resident;
-        self.spares.keep(block);
-        Left::Next(Fresh { grid, number, sm, at })
     }
 
     /// Records how the blocks were left, and starts what that makes possible.
@@ -304,6 +307,7 @@ impl Engine {
             return;
         };
         let mut fault = None;
+        let mut vacated: Vec<(Arc<Grid>, Vec<u32>)> = Vec::new();
         for left in hands.left.drain(..) {
             match left {
                 Left::Sleeping(resident) => queue.sleeping.push(resident.at, resident),
@@ -311,7 +315,11 @@ impl Engine {
                 Left::Next(fresh) => queue.runnable.push_back(Item::Fresh(fresh)),
                 Left::Hung(resident) => queue.hung.push(resident),
                 Left::Retired { grid, sm, at, last } => {
-                    queue.vacate(&self.card, &grid, sm, at);
+                    queue.vacate(sm, at);
+                    match vacated.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &grid)) {
+                        Some((_, places)) => places.push(sm),
+                        None => vacated.push((Arc::clone(&grid), vec![sm])),
+                    }
                     if last {
                         queue.remove(&grid);
                         finished.push((grid.task.clone(), grid.ended_at() + standing.offset));
@@ -319,6 +327,9 @@ impl Engine {
                 }
                 Left::Faulted(report) => fault = Some(report),
             }
+        }
+        for (grid, places) in vacated {
+            self.card.release(&core.handle, &grid.footprint, &places);
         }
         if let Some(report) = fault {
             core.lose(*report);

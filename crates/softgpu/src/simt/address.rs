@@ -48,13 +48,17 @@ impl Bytes {
         self.granules.len() * size_of::<Granule>()
     }
 
-    /// The first `len` bytes of `bytes`, with zeroes behind it if it is shorter.
-    pub(crate) fn copied(bytes: &[u8], len: usize) -> Bytes {
-        let mut copy = Bytes::zeroed(len);
-        for (granule, chunk) in copy.granules.iter_mut().zip(bytes[..len.min(bytes.len())].chunks(32)) {
-            granule.get_mut().0[..chunk.len()].copy_from_slice(chunk);
+    /// Becomes the first `len` bytes of `bytes`, with zeroes behind them if there are fewer.
+    pub(crate) fn assign(&mut self, bytes: &[u8], len: usize) {
+        self.resize(len);
+        let mut rest = &bytes[..len.min(bytes.len())];
+        for granule in &mut self.granules {
+            let (now, later) = rest.split_at(rest.len().min(size_of::<Granule>()));
+            let place = &mut granule.get_mut().0;
+            place[..now.len()].copy_from_slice(now);
+            place[now.len()..].fill(0);
+            rest = later;
         }
-        copy
     }
 
     /// A pointer to `size` bytes at `offset`, valid as long as this lives and does not move its bytes.

@@ -65,7 +65,7 @@ impl Block {
             shared_window: space.shared_window(),
             local_window: space.local_window(),
         };
-        let (launch, space) = (Arc::clone(launch), Arc::clone(space));
+        let space = Arc::clone(space);
         let mut block =
             Block { launch: None, space, shape: None, warps: Vec::new(), state, living: 0, next: 0 };
         block.adopt(launch);
@@ -74,7 +74,7 @@ impl Block {
 
     /// Serves another launch from now on, in the memory it has as far as that goes. What the last block left in
     /// shared memory and registers stays there, as on a card.
-    pub fn adopt(&mut self, launch: Arc<Launch>) {
+    pub fn adopt(&mut self, launch: &Arc<Launch>) {
         let (function, info) = (launch.kernel.function(), launch.kernel.info());
         let (rows, predicates) = (function.rows as usize, function.predicates as usize);
         if self.shape != Some(launch.block) {
@@ -89,10 +89,10 @@ impl Block {
             shared_bytes = shared_bytes.next_multiple_of(RESERVED_ALIGN) + RESERVED_SHARED;
         }
         self.state.shared.resize(shared_bytes as usize);
-        self.state.parameters = Bytes::copied(&launch.parameters, info.parameter_bytes as usize);
+        self.state.parameters.assign(&launch.parameters, info.parameter_bytes as usize);
         let extra = if info.unbounded_stack { launch.stack_limit } else { 0 };
         self.state.stack_limit = info.stack_bytes.saturating_add(extra).min(super::control::MOST_LOCAL);
-        self.launch = Some(launch);
+        self.launch = Some(Arc::clone(launch));
     }
 
     /// Lets go of the launch, and so of its module; `adopt` gives it another.
