@@ -1,4 +1,4 @@
-//! The synthetic tenants, of the shape measured on an H200: requests of ten short launches, and an endless
+//! The synthetic tenants, of the shape measured on an H200: requests of a few short launches, and an endless
 //! job of grids that fill the GPU.
 //!
 //! A tenant is a process of its own. It says `ready` when it has a context and its kernel, waits for a line
@@ -25,8 +25,8 @@ pub struct Job {
 }
 
 /// Launches per request, their blocks' length, and the mean time between arrivals.
-const REQUEST_LAUNCHES: u32 = 10;
-const REQUEST_BLOCK: Nanos = Nanos::from_micros(50);
+const REQUEST_LAUNCHES: u32 = 5;
+const REQUEST_BLOCK: Nanos = Nanos::from_micros(100);
 const ARRIVALS: Duration = Duration::from_millis(5);
 /// One best-effort iteration: so many waves of blocks of this length, one block to an SM.
 const WAVES: u32 = 40;
