@@ -38,18 +38,25 @@ pub(super) struct Hands {
     left: Vec<Left>,
     /// Memory of blocks, for those that begin and of those that have ended.
     spares: Vec<Spare>,
-    /// A thread of the user: its timer slack is its own affair, so it is set for the time of a sleep only.
-    borrowed: bool,
+    /// What to set the thread's timer slack back to: it is the affair of whoever the hands were borrowed from.
+    slack: Option<libc::c_ulong>,
 }
 
 impl Hands {
     pub fn borrowed() -> Hands {
-        Hands { items: Vec::new(), left: Vec::new(), spares: Vec::new(), borrowed: true }
+        Hands { items: Vec::new(), left: Vec::new(), spares: Vec::new(), slack: set_timer_slack(1) }
     }
 
     fn own() -> Hands {
-        set_timer_slack(1);
-        Hands { borrowed: false, ..Hands::borrowed() }
+        let mut hands = Hands::borrowed();
+        hands.slack = None;
+        hands
+    }
+}
+
+impl Drop for Hands {
+    fn drop(&mut self) {
+        self.slack.map(set_timer_slack);
     }
 }
 
@@ -110,9 +117,7 @@ impl Engine {
             state.alarm = sooner.or(state.alarm);
             sooner
         };
-        let slack = hands.borrowed.then(|| set_timer_slack(1)).flatten();
         self.card.sleep(seen, alarm);
-        slack.map(set_timer_slack);
         if alarm.is_some() {
             let mut state = self.lock();
             if state.alarm == alarm {

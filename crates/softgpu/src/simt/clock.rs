@@ -15,7 +15,7 @@ use super::lanes::{RegisterRow, each_lane};
 use super::machine::{Flow, Machine};
 use super::warp::{Frame, Waiting};
 use crate::error::Access;
-use crate::isa::Instruction;
+use crate::isa::{Instruction, LANES};
 use crate::memory::GENERIC_WINDOW;
 
 /// A loop being tried out at a time that has not come yet.
@@ -79,7 +79,11 @@ pub(crate) fn sleep(m: &mut Machine<'_>, i: &Instruction, mask: u32) -> Flow {
         return Flow::Next;
     }
     let wanted = m.source::<u32>(i.a);
-    let time = each_lane(mask).map(|lane| wanted.get(lane)).max().unwrap_or(0);
+    let time = match mask {
+        u32::MAX => (0..LANES).map(|lane| wanted.get(lane)).max(),
+        _ => each_lane(mask).map(|lane| wanted.get(lane)).max(),
+    };
+    let time = time.unwrap_or(0);
     if time == 0 {
         m.warp.polled = true;
         return Flow::Next;
