@@ -35,7 +35,7 @@ pub(super) fn brx(f: &mut Lowering<'_>, w: &mut Words<'_>) -> Done {
         return Err(f.invalid(*span, format!("`{}` is not a list of targets", f.text(*span))));
     };
     let raw = Raw::new(control::branch_indexed).a(index).aux(labels.len() as u32);
-    f.emit(raw.control(Control::Table(labels.to_vec())).effect(Effect::Other));
+    f.emit(raw.control(Control::Table(labels)).effect(Effect::Other));
     Ok(())
 }
 
@@ -117,7 +117,7 @@ fn argument_places(f: &mut Lowering<'_>, operand: &ptx::Operand, places: &mut Ve
         && let Some(Name::Parameter(registers)) = f.find(f.text(*span))
     {
         places.extend(registers.iter());
-        return Ok(());
+        return f.check_listed(*span, places.len());
     }
     let ty = match operand {
         ptx::Operand::Name(span) => f.find_register(*span)?.1,
@@ -145,7 +145,7 @@ fn result_places(
     };
     if let Some(Name::Parameter(registers)) = f.find(f.text(*span)) {
         places.extend(registers.iter());
-        return Ok(());
+        return f.check_listed(*span, places.len());
     }
     let (register, ty) = f.find_register(*span)?;
     let pieces: Vec<Virtual> = (0..Class::of(ty).rows()).map(|_| f.temporary(Class::Narrow)).collect();

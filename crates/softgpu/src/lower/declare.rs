@@ -2,7 +2,7 @@
 
 use ptx::{Declarator, Initialiser, Variable};
 
-use super::error::Error;
+use super::error::{Error, Place};
 use super::function::{Lowering, Name};
 use super::module::{Linker, Source, check_shared};
 use super::raw::{Class, Virtual};
@@ -22,8 +22,8 @@ pub(super) struct Shape {
 /// Sizes beyond this are refused whatever they are for.
 const MOST_BYTES: u64 = 1 << 40;
 const MOST_ALIGN: u64 = 1 << 16;
-/// Initial values are held in memory twice, so they get a limit of their own.
-const MOST_INITIAL: u64 = 1 << 28;
+/// Initial values are held in memory twice, so all of a module together get a limit of their own.
+const MOST_INITIAL: u64 = 1 << 27;
 
 pub(super) fn shape(source: &Source, variable: &Variable, declarator: &Declarator) -> Result<Shape, Error> {
     let place = source.place(variable.span);
@@ -94,7 +94,10 @@ pub(super) fn initial(
     initialiser: &Initialiser,
 ) -> Result<(Vec<u8>, Vec<InitialAddress>), Error> {
     let shape = shape(source, variable, declarator)?;
-    let mut filler = Filler { linker, unit, source, ty: shape.ty, bytes: Vec::new(), addresses: Vec::new() };
+    let room = MOST_INITIAL.saturating_sub(linker.initial_bytes);
+    let place = source.place(declarator.span);
+    let (bytes, addresses) = (Vec::new(), Vec::new());
+    let mut filler = Filler { linker, unit, source, ty: shape.ty, place, room, bytes, addresses };
     let inner: Vec<u64> = declarator.dimensions.iter().skip(1).map(|count| count.unwrap_or(1)).collect();
     filler.put(initialiser, &inner, 0)?;
     Ok((filler.bytes, filler.addresses))
@@ -105,11 +108,22 @@ struct Filler<'a> {
     unit: usize,
     source: &'a Source,
     ty: Type,
+    place: Place,
+    /// What the module's other variables have left.
+    room: u64,
     bytes: Vec<u8>,
     addresses: Vec<InitialAddress>,
 }
 
 impl Filler<'_> {
+    fn check_room(&self, bytes: u64) -> Result<(), Error> {
+        if bytes <= self.room {
+            return Ok(());
+        }
+        let value = bytes.saturating_add(self.linker.initial_bytes);
+        Err(Error::TooLarge { place: self.place, what: "the initial values", value, most: MOST_INITIAL })
+    }
+
     fn put(&mut self, initialiser: &Initialiser, inner: &[u64], depth: usize) -> Result<(), Error> {
         match initialiser {
             Initialiser::Value(value) => self.value(value),
@@ -122,7 +136,8 @@ impl Filler<'_> {
                     let start = self.bytes.len() as u64;
                     self.put(value, inner, depth + 1)?;
                     let end = start.saturating_add(extent);
-                    if matches!(value, Initialiser::List(_)) && end <= MOST_INITIAL {
+                    if matches!(value, Initialiser::List(_)) {
+                        self.check_room(end)?;
                         self.bytes.resize((end as usize).max(self.bytes.len()), 0);
                     }
                 }
@@ -149,15 +164,7 @@ impl Filler<'_> {
                 0
             }
         };
-        if self.bytes.len() as u64 > MOST_INITIAL {
-            let place = self.source.place(operand.span());
-            return Err(Error::TooLarge {
-                place,
-                what: "an initial value",
-                value: MOST_INITIAL + 1,
-                most: MOST_INITIAL,
-            });
-        }
+        self.check_room((self.bytes.len() + size) as u64)?;
         let bits = u128::from(bits);
         self.bytes.extend_from_slice(&bits.to_le_bytes()[..size]);
         Ok(())
@@ -287,6 +294,7 @@ impl Lowering<'_> {
                 }
                 let rows = (shape.bytes as u32).div_ceil(4);
                 let registers: Vec<Virtual> = (row..row + rows).map(|row| self.fixed(row)).collect();
+                self.check_registers(variable.span)?;
                 row += rows;
                 if self.text(variable.space) == ".reg" {
                     let register = self.register(Class::of(shape.ty));

@@ -6,21 +6,16 @@ use model::Dim3;
 use ptx::{Function, FunctionKind, Item};
 
 use super::allocate::{self, Allocation};
+use super::calls::{self, Summary};
 use super::declare;
 use super::error::{Error, Place};
 use super::flow::{self, Blocks};
-use super::function::{Lowering, MOST_INSTRUCTIONS, Name, check};
+use super::function::{Lowering, MOST_INSTRUCTIONS_OF_ALL, Name, check};
+use super::live::{self, MOST_STEPS};
 use super::module::{Linker, Source};
 use super::raw::{Control, Operand, Raw};
 use crate::isa::{self, Image, Instruction, KernelInfo, Parameter, Slot};
 use crate::simt::control;
-
-/// What is known of a function besides its code.
-#[derive(Default)]
-struct Summary {
-    callees: Vec<u32>,
-    calls_pointers: bool,
-}
 
 pub(super) fn link(texts: &[&str]) -> Result<Image, Error> {
     let sources = texts.iter().map(|text| Source::parse(text)).collect::<Result<Vec<_>, _>>()?;
@@ -28,6 +23,7 @@ pub(super) fn link(texts: &[&str]) -> Result<Image, Error> {
     let mut linker = Linker::default();
     // List 0 stands for none.
     linker.lists.push(Slot::NONE);
+    linker.steps = MOST_STEPS;
     linker.declare(&sources)?;
     let bodies: Vec<Vec<&Function>> = sources.iter().map(|source| source.functions().collect()).collect();
     let count = linker.functions.len();
@@ -51,7 +47,7 @@ pub(super) fn link(texts: &[&str]) -> Result<Image, Error> {
         let name = linker.functions[index].name.clone();
         image.functions.push(function.unwrap_or_else(|| undefined(name, &mut image.code)));
     }
-    finish_kernels(&mut image, &summaries);
+    calls::finish_kernels(&mut image, &summaries)?;
     linker.finish(&mut image)?;
     Ok(image)
 }
@@ -73,7 +69,7 @@ fn undefined(name: String, code: &mut Vec<Instruction>) -> isa::Function {
 }
 
 /// The newest PTX and GPU this understands.
-const NEWEST_PTX: (u8, u8) = (9, 9);
+const NEWEST_PTX: (u8, u8) = (9, 0);
 const NEWEST_TARGET: u32 = 90;
 
 fn empty(sources: &[Source]) -> Result<Image, Error> {
@@ -147,8 +143,7 @@ fn one(
     image: &mut Image,
 ) -> Result<(isa::Function, Summary), Error> {
     let is_kernel = function.kind == FunctionKind::Entry;
-    let common =
-        if is_kernel && linker.reaches_common_shared(unit, index) { linker.common_shared } else { 0 };
+    let common = if is_kernel && linker.reaches_common_shared(index) { linker.common_shared } else { 0 };
     let mut f = Lowering::new(linker, source, unit, is_kernel);
     f.shared_bytes = common;
     let mut info = if is_kernel { Some(kernel_info(source, function)?) } else { None };
@@ -168,7 +163,7 @@ fn one(
     if let Some(info) = &mut info {
         info.static_shared = f.shared_bytes as u32;
     }
-    let summary = Summary { callees: std::mem::take(&mut f.callees), calls_pointers: f.calls_pointers };
+    let summary = Summary::new(std::mem::take(&mut f.callees), f.calls_pointers);
     let made = encode(f, source.place(function.name), source.text(function.name), info, image)?;
     Ok((made, summary))
 }
@@ -230,15 +225,16 @@ fn encode(
     image: &mut Image,
 ) -> Result<isa::Function, Error> {
     let blocks = Blocks::of(&f.code, &f.labels);
-    let liveness = allocate::liveness(&f.code, &blocks, &f.registers);
+    let candidates = flow::candidates(&f.code, &f.labels, &blocks);
+    let watched = flow::watched(&f.code, &blocks, &candidates);
+    f.linker.steps = live::granted(f.linker.steps, f.code.len());
+    let liveness = live::liveness(&f.code, &blocks, &f.registers, &watched, &mut f.linker.steps);
+    let loops = flow::clock_loops(&f.code, &blocks, &candidates, &liveness);
     let fixed = f.parameter_rows + f.result_rows;
-    let allocation = allocate::allocate(&f.code, &blocks, liveness.as_ref(), &f.registers, fixed);
-    let loops = match &liveness {
-        Some(liveness) => flow::clock_loops(&f.code, &f.labels, &blocks, liveness),
-        None => HashMap::new(),
-    };
+    let allocation = allocate::allocate(&liveness.intervals, &f.registers, fixed);
+    f.linker.registers += f.registers.len();
     let entry = image.code.len();
-    check(place, "the number of instructions", entry + f.code.len(), MOST_INSTRUCTIONS)?;
+    check(place, "the number of instructions", entry + f.code.len(), MOST_INSTRUCTIONS_OF_ALL)?;
     check(place, "the number of registers live at once", allocation.rows as usize, MOST_ROWS)?;
     let mut leads = vec![false; f.code.len()];
     blocks.starts.iter().for_each(|start| leads[*start] = true);
@@ -331,72 +327,6 @@ impl Allocation {
             Operand::Pool(row) => Slot(row | Slot::POOL),
             Operand::True => Slot::TRUE,
             Operand::Bits(bits) => Slot(bits),
-        }
-    }
-}
-
-/// Stacks and registers of kernels, over all that they call.
-fn finish_kernels(image: &mut Image, summaries: &[Summary]) {
-    for index in 0..image.functions.len() {
-        if image.functions[index].kernel.is_none() {
-            continue;
-        }
-        let mut walk = Walk { image, summaries, state: HashMap::new(), unbounded: false, pressure: 0 };
-        let stack = walk.stack(index);
-        let (unbounded, pressure) = (walk.unbounded, walk.pressure);
-        let function = &mut image.functions[index];
-        function.pressure = pressure;
-        let info = function.kernel.as_mut().expect("only kernels get here");
-        (info.stack_bytes, info.unbounded_stack) = (stack, unbounded);
-    }
-}
-
-#[derive(Clone, Copy)]
-enum State {
-    Open,
-    /// Bytes of stack.
-    Done(u32),
-}
-
-struct Walk<'a> {
-    image: &'a Image,
-    summaries: &'a [Summary],
-    state: HashMap<usize, State>,
-    unbounded: bool,
-    pressure: u32,
-}
-
-impl Walk<'_> {
-    /// Bytes of stack a function needs with all it calls. An explicit stack, since call chains of a hostile
-    /// module can be as long as the module.
-    fn stack(&mut self, root: usize) -> u32 {
-        let mut open = vec![(root, 0usize, 0u32)];
-        self.state.insert(root, State::Open);
-        loop {
-            let (function, next, deepest) = open.last_mut().expect("the root is taken off last");
-            let summary = &self.summaries[*function];
-            if let Some(callee) = summary.callees.get(*next).map(|callee| *callee as usize) {
-                *next += 1;
-                match self.state.get(&callee) {
-                    Some(State::Done(bytes)) => *deepest = (*deepest).max(*bytes),
-                    Some(State::Open) => self.unbounded = true,
-                    None => {
-                        self.state.insert(callee, State::Open);
-                        open.push((callee, 0, 0));
-                    }
-                }
-                continue;
-            }
-            self.unbounded |= summary.calls_pointers;
-            self.pressure = self.pressure.max(self.image.functions[*function].pressure);
-            let own = self.image.functions[*function].local_bytes.next_multiple_of(16) + control::CALL_BYTES;
-            let bytes = own.saturating_add(*deepest);
-            self.state.insert(*function, State::Done(bytes));
-            open.pop();
-            match open.last_mut() {
-                Some((_, _, deepest)) => *deepest = (*deepest).max(bytes),
-                None => return bytes,
-            }
         }
     }
 }

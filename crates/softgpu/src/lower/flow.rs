@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::allocate::Liveness;
+use super::live::{Liveness, Watch};
 use super::raw::{Control, Effect, Raw};
 
 /// The blocks of a function: where each begins, and where control goes from it.
@@ -74,55 +74,68 @@ impl Blocks {
     }
 }
 
-/// The backward branches that close a loop which may only wait for a clock, with the loop's first instruction.
-pub(super) fn clock_loops(
-    code: &[Raw],
-    labels: &[usize],
-    blocks: &Blocks,
-    liveness: &Liveness,
-) -> HashMap<usize, usize> {
-    let mut found = HashMap::new();
-    let mut looked = 0;
+/// The backward branches that may close a loop which only waits for a clock, with the loop's first
+/// instruction.
+pub(super) fn candidates(code: &[Raw], labels: &[usize], blocks: &Blocks) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let predecessors = blocks.predecessors();
     for (end, raw) in code.iter().enumerate() {
         let Control::Jumps(label) = raw.control else { continue };
         let head = labels[label as usize];
-        if head > end || looked > MOST_LOOPS || !waits_only(code, head..end + 1) {
-            continue;
-        }
-        looked += 1;
-        if closed(code, labels, head..end + 1) {
-            let entering = &liveness.entering[blocks.at(head)];
-            let mut written = code[head..=end].iter().flat_map(Raw::definitions);
-            if !written.any(|v| entering.contains(v)) {
-                found.insert(end, head);
-            }
+        if head <= end
+            && found.len() < MOST_LOOPS
+            && waits_only(&code[head..=end])
+            && closed(blocks, &predecessors, head..end + 1)
+        {
+            found.push((end, head));
         }
     }
     found
 }
 
-/// The longest loop that is looked at; longer ones are not idle.
-const MOST_LENGTH: usize = 256;
-/// Loops looked at in a function; each look goes over all of it.
-const MOST_LOOPS: usize = 256;
-
-fn waits_only(code: &[Raw], range: Range<usize>) -> bool {
-    let body = &code[range];
-    let time = body.iter().any(|raw| matches!(raw.effect, Effect::Clock | Effect::Call));
-    time && body.len() <= MOST_LENGTH && body.iter().all(|raw| raw.effect != Effect::Other)
+/// What those loops write, and where it must not be live.
+pub(super) fn watched(code: &[Raw], blocks: &Blocks, candidates: &[(usize, usize)]) -> Vec<Watch> {
+    let mut watched: Vec<Watch> = Vec::new();
+    for &(end, head) in candidates {
+        let block = blocks.at(head);
+        watched.extend(code[head..=end].iter().flat_map(Raw::definitions).map(|v| (v, block)));
+    }
+    watched.sort_unstable();
+    watched.dedup();
+    watched
 }
 
-/// Nobody jumps into the middle of the loop.
-fn closed(code: &[Raw], labels: &[usize], range: Range<usize>) -> bool {
-    code.iter().enumerate().filter(|(index, _)| !range.contains(index)).all(|(_, raw)| {
-        let outside = |label: &u32| {
-            let target = labels[*label as usize];
-            target == range.start || !range.contains(&target)
-        };
-        match &raw.control {
-            Control::Jumps(label) => outside(label),
-            Control::Table(targets) => targets.iter().all(outside),
-            _ => true,
-        }
-    })
+/// Those of the candidates that take nothing along from one turn to the next.
+pub(super) fn clock_loops(
+    code: &[Raw],
+    blocks: &Blocks,
+    candidates: &[(usize, usize)],
+    liveness: &Liveness,
+) -> HashMap<usize, usize> {
+    let idle = |&&(end, head): &&(usize, usize)| {
+        let block = blocks.at(head);
+        let mut written = code[head..=end].iter().flat_map(Raw::definitions);
+        !written.any(|v| liveness.entering.contains(&(v, block)))
+    };
+    candidates.iter().filter(idle).copied().collect()
+}
+
+/// The longest loop that is looked at, in instructions and in operands of calls; longer ones are not idle.
+const MOST_LENGTH: usize = 256;
+const MOST_OPERANDS: usize = 1024;
+/// Loops looked at in a function.
+const MOST_LOOPS: usize = 256;
+
+fn waits_only(body: &[Raw]) -> bool {
+    body.len() <= MOST_LENGTH
+        && body.iter().any(|raw| matches!(raw.effect, Effect::Clock | Effect::Call))
+        && body.iter().all(|raw| raw.effect != Effect::Other)
+        && body.iter().map(|raw| raw.list.len()).sum::<usize>() <= MOST_OPERANDS
+}
+
+/// Nobody jumps into the middle of the loop. A loop is made of whole blocks: a label begins it, a branch
+/// ends it.
+fn closed(blocks: &Blocks, predecessors: &[Vec<usize>], range: Range<usize>) -> bool {
+    let (first, last) = (blocks.at(range.start), blocks.at(range.end - 1));
+    predecessors[first + 1..=last].iter().flatten().all(|before| (first..=last).contains(before))
 }

@@ -46,10 +46,13 @@ struct Scope {
     families: HashMap<String, Family>,
 }
 
-/// Limits on what one function may declare, against texts made to exhaust the host.
+/// Limits against texts made to exhaust the host, where a few characters stand for thousands of instructions,
+/// registers or operands: on one function, which is held in its dearest form, and on all of a module.
 const MOST_REGISTERS: usize = 1 << 20;
-pub(super) const MOST_INSTRUCTIONS: usize = 4 << 20;
-const MOST_LISTED: usize = 16 << 20;
+const MOST_REGISTERS_OF_ALL: usize = 16 << 20;
+const MOST_INSTRUCTIONS: usize = 1 << 20;
+pub(super) const MOST_INSTRUCTIONS_OF_ALL: usize = 4 << 20;
+const MOST_LISTED_OF_ALL: usize = 4 << 20;
 const MOST_LOCAL: u64 = 512 << 10;
 
 pub(super) struct Lowering<'a> {
@@ -157,7 +160,16 @@ impl<'a> Lowering<'a> {
     }
 
     pub(super) fn check_registers(&self, span: Span) -> Result<(), Error> {
-        check(self.place(span), "the number of registers", self.registers.len(), MOST_REGISTERS)
+        let (place, own) = (self.place(span), self.registers.len());
+        check(place, "the number of registers", own, MOST_REGISTERS)?;
+        let all = self.linker.registers + own;
+        check(place, "the number of registers in all functions", all, MOST_REGISTERS_OF_ALL)
+    }
+
+    /// Whether there is room for `more` operands of calls and jump tables.
+    pub(super) fn check_listed(&self, span: Span, more: usize) -> Result<(), Error> {
+        let all = self.linker.lists.len() + self.listed + more;
+        check(self.place(span), "the operands of calls and jump tables", all, MOST_LISTED_OF_ALL)
     }
 
     /// What a name means here; `None` if nothing.
@@ -308,7 +320,7 @@ impl<'a> Lowering<'a> {
         self.check_registers(instruction.span)?;
         let place = self.place(instruction.span);
         check(place, "the number of instructions", self.code.len(), MOST_INSTRUCTIONS)?;
-        check(place, "the operands of calls and jump tables", self.listed, MOST_LISTED)
+        self.check_listed(instruction.span, 0)
     }
 
     /// Takes room in local memory; the offset in the frame.

@@ -9,17 +9,19 @@
 //! | `function`, `operand`, `words` | one body: scopes and labels; operands; modifiers |
 //! | `table` | which file knows which instruction |
 //! | `arithmetic`, `logic`, `moves`, `memory`, `atomic`, `spaces`, `control` | the instructions, by family |
-//! | `raw`, `flow`, `allocate`, `encode` | what they become: virtual registers, blocks, rows, the program |
+//! | `raw`, `flow`, `live`, `allocate`, `encode`, `calls` | what they become: virtual registers, blocks, rows, the program |
 
 mod allocate;
 mod arithmetic;
 mod atomic;
+mod calls;
 mod control;
 mod declare;
 mod encode;
 mod error;
 mod flow;
 mod function;
+mod live;
 mod logic;
 mod memory;
 mod module;

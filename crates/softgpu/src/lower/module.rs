@@ -46,7 +46,6 @@ impl Source {
 /// Shared memory of all blocks, whatever is declared where; a card has 227 KiB for a block.
 const MOST_SHARED: u64 = 227 << 10;
 const MOST_GLOBAL: u64 = 1 << 34;
-/// Initial values are kept in memory, so they are bounded more tightly than the variables.
 const MOST_NAMES: usize = 1 << 20;
 /// Rows of constants: 128 MiB.
 const MOST_POOL: usize = 1 << 20;
@@ -68,6 +67,12 @@ pub(super) struct Linker {
     addresses: Vec<PoolAddress>,
     pub lists: Vec<Slot>,
     pub reserved_shared: bool,
+    /// Functions that can get to shared memory that is not a kernel's own.
+    shares: HashSet<u32>,
+    /// What the functions and variables so far have taken of the limits on a module.
+    pub registers: usize,
+    pub initial_bytes: u64,
+    pub steps: u64,
 }
 
 /// A function that some module declares.
@@ -146,6 +151,7 @@ impl Linker {
                 self.initialise(unit, source, variable)?;
             }
         }
+        self.find_shares();
         Ok(())
     }
 
@@ -286,6 +292,7 @@ impl Linker {
             let Some(Name::Variable(index)) = self.find(unit, source.text(declarator.name)) else { continue };
             let (initial, addresses) =
                 declare::initial(self, unit, source, variable, declarator, initialiser)?;
+            self.initial_bytes += initial.len() as u64;
             let global = &mut self.variables[index as usize];
             if initial.len() as u64 > global.bytes {
                 let message = "more initial values than elements".to_owned();
@@ -297,26 +304,30 @@ impl Linker {
     }
 
     /// Whether a kernel can get to shared memory that is not its own.
-    pub(super) fn reaches_common_shared(&self, unit: usize, kernel: u32) -> bool {
-        let mut seen = HashSet::from([kernel]);
-        let mut queue = vec![(unit, kernel)];
-        while let Some((unit, function)) = queue.pop() {
-            let declared = &self.functions[function as usize];
+    pub(super) fn reaches_common_shared(&self, kernel: u32) -> bool {
+        self.shares.contains(&kernel)
+    }
+
+    /// From the functions with shared memory to all that mention them.
+    fn find_shares(&mut self) {
+        let mut mentioned_by: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut queue = Vec::new();
+        for (index, declared) in self.functions.iter().enumerate() {
+            let Some((unit, _)) = declared.body else { continue };
             for word in &declared.mentions {
                 match self.find(unit, word) {
-                    Some(Name::Shared(_)) => return true,
-                    Some(Name::Function(next)) if seen.insert(next) => {
-                        let Some((unit, _)) = self.functions[next as usize].body else { continue };
-                        if self.functions[next as usize].mentions.iter().any(|word| word == ".shared") {
-                            return true;
-                        }
-                        queue.push((unit, next));
-                    }
+                    Some(Name::Shared(_)) => queue.push(index as u32),
+                    Some(Name::Function(next)) => mentioned_by.entry(next).or_default().push(index as u32),
+                    _ if word == ".shared" && !declared.is_kernel => queue.push(index as u32),
                     _ => {}
                 }
             }
         }
-        false
+        while let Some(function) = queue.pop() {
+            if self.shares.insert(function) {
+                queue.extend(mentioned_by.remove(&function).unwrap_or_default());
+            }
+        }
     }
 
     /// All that is not code.

@@ -1,5 +1,7 @@
 //! Instructions before registers are allocated.
 
+use std::rc::Rc;
+
 use crate::isa::{Execute, Type};
 use crate::simt::control;
 
@@ -68,7 +70,7 @@ pub(super) enum Control {
     Falls,
     /// To a label, or on if guarded.
     Jumps(u32),
-    Table(Vec<u32>),
+    Table(Rc<[u32]>),
     /// Nowhere, or on if guarded.
     Ends,
     /// On, but splits of a warp meet here.

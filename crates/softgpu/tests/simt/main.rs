@@ -9,6 +9,7 @@ mod calls;
 mod compiled;
 mod divergence;
 mod harness;
+mod hostile;
 mod memory;
 mod refusals;
 mod time;
