@@ -4,9 +4,9 @@
 //! Each client is installed from PyPI, at pinned versions, into a virtual environment in cargo's target folder, once.
 //! Where there is no suitable Python or no way to PyPI, the test says so and counts as ignored.
 
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
 
 mod common;
 
@@ -44,58 +44,20 @@ const CLIENTS: &[Client] = &[
     },
 ];
 
-enum Outcome {
-    Passed,
-    Failed(String),
-    Ignored(String),
-}
-
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let filters: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
-    let wanted = |client: &&Client| {
-        let name = format!("client/{}", client.name);
-        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
-    };
-    let clients: Vec<&Client> = CLIENTS.iter().filter(wanted).collect();
-    if arguments.iter().any(|word| word == "--list") {
-        clients.iter().for_each(|client| println!("client/{}: test", client.name));
-        return ExitCode::SUCCESS;
-    }
-    println!("\nrunning {} tests", clients.len());
-    let started = Instant::now();
-    let (mut passed, mut failed, mut ignored) = (0, 0, 0);
-    let driver = if clients.is_empty() { PathBuf::new() } else { common::driver() };
-    for client in &clients {
-        match run(client, &driver) {
-            Outcome::Passed => {
-                passed += 1;
-                println!("test client/{} ... ok", client.name);
-            }
-            Outcome::Ignored(reason) => {
-                ignored += 1;
-                println!("test client/{} ... ignored, {reason}", client.name);
-            }
-            Outcome::Failed(output) => {
-                failed += 1;
-                println!("test client/{} ... FAILED\n{output}", client.name);
-            }
-        }
-    }
-    println!(
-        "\ntest result: {}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; {} filtered out; \
-         finished in {:.2}s\n",
-        if failed == 0 { "ok" } else { "FAILED" },
-        CLIENTS.len() - clients.len(),
-        started.elapsed().as_secs_f64()
-    );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let mut arguments = Arguments::from_args();
+    // One at a time: a client keeps the whole machine busy.
+    arguments.test_threads.get_or_insert(1);
+    let trials = CLIENTS.iter().map(|client| {
+        Trial::ignorable_test(format!("client/{}", client.name), || run(client, &common::driver()))
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-fn run(client: &Client, driver: &Path) -> Outcome {
+fn run(client: &Client, driver: &Path) -> Result<Completion, Failed> {
     let python = match install(client) {
         Ok(python) => python,
-        Err(reason) => return Outcome::Ignored(reason),
+        Err(reason) => return Ok(Completion::ignored_with(reason)),
     };
     let runtime = tempfile::tempdir().expect("a temporary folder can be made");
     let script = folder().join(format!("{}_programs.py", client.name));
@@ -108,11 +70,11 @@ fn run(client: &Client, driver: &Path) -> Outcome {
         .output()
         .expect("the installed Python can be started");
     if output.status.success() {
-        return Outcome::Passed;
+        return Ok(Completion::Completed);
     }
     let (said, complained) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    Outcome::Failed(format!("{}\n{said}\n{complained}", output.status))
+    Err(format!("{}\n{said}\n{complained}", output.status).into())
 }
 
 fn folder() -> PathBuf {

@@ -12,7 +12,7 @@ use crate::module::Module;
 use crate::source;
 use crate::stream::{Event, Stream};
 use crate::suite::Case;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
@@ -28,15 +28,15 @@ pub const CASES: &[Case] = &[
     Case::new("bad/events", events),
     Case::new("bad/graphs", graphs),
     Case::new("bad/pools_and_attributes", pools),
+    Case::new("bad/unchecked_by_the_card", unchecked).beyond_the_card(),
 ];
 
-const VALUE: &[Code] = &[Code::INVALID_VALUE];
-const HANDLE: &[Code] = &[Code::INVALID_HANDLE];
-const DEVICE: &[Code] = &[Code::INVALID_DEVICE];
-/// Where the answer depends on the driver's age.
-const EITHER: &[Code] = &[Code::INVALID_VALUE, Code::INVALID_HANDLE];
+const VALUE: Code = Code::INVALID_VALUE;
+const HANDLE: Code = Code::INVALID_HANDLE;
+const DEVICE: Code = Code::INVALID_DEVICE;
+const SUCCESS: Code = Code::SUCCESS;
 
-/// A table of calls with the codes they may answer.
+/// A table of calls with the code that each answers.
 struct Table {
     wrong: Vec<String>,
 }
@@ -46,16 +46,10 @@ impl Table {
         Table { wrong: Vec::new() }
     }
 
-    fn row(&mut self, what: &str, answer: Answer, wants: &[Code]) {
+    fn row(&mut self, what: &str, answer: Answer, want: Code) {
         println!("probe: {}({what}) -> {}", answer.call, answer.code);
-        if !wants.contains(&answer.code) {
-            let wants: Vec<String> = wants.iter().map(Code::to_string).collect();
-            self.wrong.push(format!(
-                "{}({what}): {}, wanted {}",
-                answer.call,
-                answer.code,
-                wants.join(" or ")
-            ));
+        if answer.code != want {
+            self.wrong.push(format!("{}({what}): {}, wanted {want}", answer.call, answer.code));
         }
     }
 
@@ -70,23 +64,35 @@ fn device(c: &Context<'_>) -> Result<()> {
     t.row("null", c.cuDeviceGetCount(null_mut()), VALUE);
     t.row("null, 0", c.cuDeviceGet(null_mut(), 0), VALUE);
     t.row("null, 8, 0", c.cuDeviceGetName(null_mut(), 8, 0), VALUE);
-    t.row("name, 0, 0", c.cuDeviceGetName(name.as_mut_ptr(), 0, 0), VALUE);
     t.row("name, 8, 99", c.cuDeviceGetName(name.as_mut_ptr(), 8, 99), DEVICE);
-    t.row("null, 0", c.cuDeviceTotalMem_v2(null_mut(), 0), VALUE);
     let mut bytes = 0;
     t.row("bytes, 99", c.cuDeviceTotalMem_v2(&mut bytes, 99), DEVICE);
     t.row("bytes, -1", c.cuDeviceTotalMem_v2(&mut bytes, -1), DEVICE);
-    t.row("null, warp size, 0", c.cuDeviceGetAttribute(null_mut(), CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), VALUE);
     t.row("value, -1, 0", c.cuDeviceGetAttribute(&mut number, CUdevice_attribute_enum(u32::MAX), 0), VALUE);
-    t.row("null, 0", c.cuDeviceGetUuid_v2(null_mut(), 0), VALUE);
     let mut uuid = CUuuid::default();
     t.row("uuid, 99", c.cuDeviceGetUuid_v2(&mut uuid, 99), DEVICE);
-    t.row("device, null", c.cuDeviceGetByPCIBusId(&mut number, null()), VALUE);
     t.row("device, nonsense", c.cuDeviceGetByPCIBusId(&mut number, c"nonsense".as_ptr()), VALUE);
+    t.judge()
+}
+
+/// Places without a place, where NVIDIA's driver looks without asking (or may) and takes the program down.
+fn unchecked(c: &Context<'_>) -> Result<()> {
+    let mut t = Table::new();
+    let (mut number, mut name) = (0, [0; 8]);
+    t.row("name, 0, 0", c.cuDeviceGetName(name.as_mut_ptr(), 0, 0), VALUE);
+    t.row("null, 0", c.cuDeviceTotalMem_v2(null_mut(), 0), VALUE);
+    t.row("null, warp size, 0", c.cuDeviceGetAttribute(null_mut(), CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), VALUE);
+    t.row("null, 0", c.cuDeviceGetUuid_v2(null_mut(), 0), VALUE);
+    t.row("device, null", c.cuDeviceGetByPCIBusId(&mut number, null()), VALUE);
     t.row("null, 13, 0", c.cuDeviceGetPCIBusId(null_mut(), 13, 0), VALUE);
     t.row("null, 0", c.cuDeviceComputeCapability(null_mut(), null_mut(), 0), VALUE);
     t.row("1, null", c.cuGetErrorName(CUresult(1), null_mut()), VALUE);
     t.row("1, null", c.cuGetErrorString(CUresult(1), null_mut()), VALUE);
+    t.row("null", c.cuThreadExchangeStreamCaptureMode(null_mut()), VALUE);
+    let (mut found, mut status) = (null_mut(), CUdriverProcAddressQueryResult_enum(77));
+    t.row("null name", c.cuGetProcAddress_v2(null(), &mut found, 13000, 0, &mut status), VALUE);
+    let name = c"cuInit".as_ptr();
+    t.row("null place", c.cuGetProcAddress_v2(name, null_mut(), 13000, 0, &mut status), VALUE);
     t.judge()
 }
 
@@ -96,8 +102,8 @@ fn contexts(c: &Context<'_>) -> Result<()> {
     t.row("null", c.cuCtxGetDevice(null_mut()), VALUE);
     t.row("null", c.cuCtxGetFlags(null_mut()), VALUE);
     t.row("null, stack size", c.cuCtxGetLimit(null_mut(), CU_LIMIT_STACK_SIZE), VALUE);
-    t.row("null", c.cuCtxPushCurrent_v2(null_mut()), &[Code::INVALID_CONTEXT, Code::INVALID_VALUE]);
-    t.row("null", c.cuCtxDestroy_v2(null_mut()), &[Code::INVALID_CONTEXT, Code::INVALID_VALUE]);
+    t.row("null", c.cuCtxPushCurrent_v2(null_mut()), VALUE);
+    t.row("null", c.cuCtxDestroy_v2(null_mut()), VALUE);
     t.row("null, null", c.cuCtxGetApiVersion(null_mut(), null_mut()), VALUE);
     t.row("context, null", c.cuCtxGetId(c.handle(), null_mut()), VALUE);
     t.row("9", c.cuCtxSetCacheConfig(CUfunc_cache_enum(9)), VALUE);
@@ -108,7 +114,7 @@ fn contexts(c: &Context<'_>) -> Result<()> {
     t.row("99", c.cuDevicePrimaryCtxReset_v2(99), DEVICE);
     t.row("0, null, null", c.cuDevicePrimaryCtxGetState(0, null_mut(), null_mut()), VALUE);
     t.row("0, 0xff", c.cuDevicePrimaryCtxSetFlags_v2(0, 0xff), VALUE);
-    t.row("null, 0", c.cuCtxEnablePeerAccess(null_mut(), 0), &[Code::INVALID_CONTEXT, Code::INVALID_VALUE]);
+    t.row("null, 0", c.cuCtxEnablePeerAccess(null_mut(), 0), Code::INVALID_CONTEXT);
     t.judge()
 }
 
@@ -118,21 +124,19 @@ fn memory(c: &Context<'_>) -> Result<()> {
     t.row("null, 4", c.cuMemAlloc_v2(null_mut(), 4), VALUE);
     t.row("address, 0", c.cuMemAlloc_v2(&mut address, 0), VALUE);
     t.row("1", c.cuMemFree_v2(1), VALUE);
-    t.row("null, null", c.cuMemGetInfo_v2(null_mut(), null_mut()), VALUE);
+    t.row("null, null", c.cuMemGetInfo_v2(null_mut(), null_mut()), SUCCESS);
     t.row("address, null, 4, 4, 4", c.cuMemAllocPitch_v2(&mut address, null_mut(), 4, 4, 4), VALUE);
     t.row("address, pitch, 4, 0, 4", c.cuMemAllocPitch_v2(&mut address, &mut pitch, 4, 0, 4), VALUE);
     t.row("address, pitch, 4, 4, 0", c.cuMemAllocPitch_v2(&mut address, &mut pitch, 4, 4, 0), VALUE);
     t.row("address, 0, global", c.cuMemAllocManaged(&mut address, 0, 1), VALUE);
     t.row("address, 4, 99", c.cuMemAllocManaged(&mut address, 4, 99), VALUE);
     t.row("null, 4, null", c.cuMemAllocAsync(null_mut(), 4, null_mut()), VALUE);
-    t.row("address, 0, null", c.cuMemAllocAsync(&mut address, 0, null_mut()), VALUE);
+    address = 0x77;
+    t.row("address, 0, null", c.cuMemAllocAsync(&mut address, 0, null_mut()), SUCCESS);
+    ensure!(address == 0, "memory of no size is at {address:#x}");
     t.row("1, null", c.cuMemFreeAsync(1, null_mut()), VALUE);
-    t.row("0, null", c.cuMemFreeAsync(0, null_mut()), VALUE);
-    t.row(
-        "null, null, 0",
-        c.cuMemGetAddressRange_v2(null_mut(), null_mut(), 0),
-        &[Code::NOT_FOUND, Code::INVALID_VALUE],
-    );
+    t.row("0, null", c.cuMemFreeAsync(0, null_mut()), SUCCESS);
+    t.row("null, null, 0", c.cuMemGetAddressRange_v2(null_mut(), null_mut(), 0), SUCCESS);
     t.row("null, type, 1", c.cuPointerGetAttribute(null_mut(), CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 1), VALUE);
     t.row(
         "address, 99, 1",
@@ -177,19 +181,19 @@ fn host_memory(c: &Context<'_>) -> Result<()> {
     let pinned = Pinned::<u32>::new(c, 4)?;
     t.row("null, 4, 0", c.cuMemHostAlloc(null_mut(), 4, 0), VALUE);
     t.row("place, 4, 0xff", c.cuMemHostAlloc(&mut place, 4, 0xff), VALUE);
-    t.row("place, 0", c.cuMemAllocHost_v2(&mut place, 0), VALUE);
-    t.row("place, 0, 0", c.cuMemHostAlloc(&mut place, 0, 0), VALUE);
-    t.row("null", c.cuMemFreeHost(null_mut()), &[Code::SUCCESS]);
+    place = here;
+    t.row("place, 0", c.cuMemAllocHost_v2(&mut place, 0), SUCCESS);
+    ensure!(place.is_null(), "host memory of no size is at {place:?}");
+    place = here;
+    t.row("place, 0, 0", c.cuMemHostAlloc(&mut place, 0, 0), SUCCESS);
+    ensure!(place.is_null(), "host memory of no size is at {place:?}");
+    t.row("null", c.cuMemFreeHost(null_mut()), SUCCESS);
     t.row("local", c.cuMemFreeHost(here), VALUE);
     t.row("null, 4, 0", c.cuMemHostRegister_v2(null_mut(), 4, 0), VALUE);
     t.row("local, 0, 0", c.cuMemHostRegister_v2(here, 0, 0), VALUE);
     t.row("local, 4, 0xff", c.cuMemHostRegister_v2(here, 4, 0xff), VALUE);
-    t.row(
-        "null",
-        c.cuMemHostUnregister(null_mut()),
-        &[Code::INVALID_VALUE, Code::HOST_MEMORY_NOT_REGISTERED],
-    );
-    t.row("local", c.cuMemHostUnregister(here), &[Code::HOST_MEMORY_NOT_REGISTERED]);
+    t.row("null", c.cuMemHostUnregister(null_mut()), VALUE);
+    t.row("local", c.cuMemHostUnregister(here), Code::HOST_MEMORY_NOT_REGISTERED);
     t.row("local", c.cuMemHostGetDevicePointer_v2(&mut address, here, 0), VALUE);
     t.row("pinned, flags 1", c.cuMemHostGetDevicePointer_v2(&mut address, pinned.host().cast(), 1), VALUE);
     t.row("flags, local", c.cuMemHostGetFlags(&mut flags, here), VALUE);
@@ -205,23 +209,19 @@ fn modules(c: &Context<'_>) -> Result<()> {
     t.row("module, null", c.cuModuleLoadData(&mut handle, null()), VALUE);
     t.row("module, null", c.cuModuleLoad(&mut handle, null()), VALUE);
     t.row("module, null", c.cuModuleLoadFatBinary(&mut handle, null()), VALUE);
-    t.row("null", c.cuModuleUnload(null_mut()), EITHER);
+    t.row("null", c.cuModuleUnload(null_mut()), HANDLE);
     t.row("null, module, name", c.cuModuleGetFunction(null_mut(), m, c"touch_globals".as_ptr()), VALUE);
-    t.row("function, null, name", c.cuModuleGetFunction(&mut function, null_mut(), name), EITHER);
+    t.row("function, null, name", c.cuModuleGetFunction(&mut function, null_mut(), name), HANDLE);
     t.row("function, module, null", c.cuModuleGetFunction(&mut function, m, null()), VALUE);
-    t.row(
-        "function, module, empty",
-        c.cuModuleGetFunction(&mut function, m, c"".as_ptr()),
-        &[Code::NOT_FOUND],
-    );
-    t.row("null module", c.cuModuleGetGlobal_v2(&mut address, &mut bytes, null_mut(), name), EITHER);
+    t.row("function, module, empty", c.cuModuleGetFunction(&mut function, m, c"".as_ptr()), VALUE);
+    t.row("null module", c.cuModuleGetGlobal_v2(&mut address, &mut bytes, null_mut(), name), HANDLE);
     t.row("null name", c.cuModuleGetGlobal_v2(&mut address, &mut bytes, m, null()), VALUE);
     let (mut library, mut kernel) = (null_mut(), null_mut());
     let (a, b, d) = (null_mut(), null_mut(), null_mut());
     t.row("null code", c.cuLibraryLoadData(&mut library, null(), a, b, 0, d, null_mut(), 0), VALUE);
-    t.row("null", c.cuLibraryUnload(null_mut()), EITHER);
-    t.row("kernel, null, name", c.cuLibraryGetKernel(&mut kernel, null_mut(), name), EITHER);
-    t.row("null state", c.cuLinkComplete(null_mut(), null_mut(), null_mut()), EITHER);
+    t.row("null", c.cuLibraryUnload(null_mut()), HANDLE);
+    t.row("kernel, null, name", c.cuLibraryGetKernel(&mut kernel, null_mut(), name), HANDLE);
+    t.row("null state", c.cuLinkComplete(null_mut(), null_mut(), null_mut()), HANDLE);
     t.row("null", c.cuLinkCreate_v2(0, null_mut(), null_mut(), null_mut()), VALUE);
     t.judge()
 }
@@ -235,27 +235,27 @@ fn functions(c: &Context<'_>) -> Result<()> {
     let launch = |f, grid, block, shared| {
         c.cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, null_mut(), null_mut(), null_mut())
     };
-    t.row("null function", launch(null_mut(), 1, 1, 0), EITHER);
+    t.row("null function", launch(null_mut(), 1, 1, 0), HANDLE);
     t.row("grid 0", launch(f, 0, 1, 0), VALUE);
     t.row("block 0", launch(f, 1, 0, 0), VALUE);
     t.row("block 1025", launch(f, 1, 1025, 0), VALUE);
     t.row("shared 1 MiB", launch(f, 1, 1, 1 << 20), VALUE);
     t.row("parameters missing", launch(with, 1, 1, 0), VALUE);
     t.row("null, registers, f", c.cuFuncGetAttribute(null_mut(), CU_FUNC_ATTRIBUTE_NUM_REGS, f), VALUE);
-    t.row("null function", c.cuFuncGetAttribute(&mut number, CU_FUNC_ATTRIBUTE_NUM_REGS, null_mut()), EITHER);
+    t.row("null function", c.cuFuncGetAttribute(&mut number, CU_FUNC_ATTRIBUTE_NUM_REGS, null_mut()), HANDLE);
     t.row("attribute 99", c.cuFuncGetAttribute(&mut number, CUfunction_attribute_enum(99), f), VALUE);
     t.row("attribute 99", c.cuFuncSetAttribute(f, CUfunction_attribute_enum(99), 1), VALUE);
     let carveout = CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
     t.row("carveout 101", c.cuFuncSetAttribute(f, carveout, 101), VALUE);
     t.row("carveout -2", c.cuFuncSetAttribute(f, carveout, -2), VALUE);
     t.row("null module", c.cuFuncGetModule(null_mut(), f), VALUE);
-    t.row("null function", c.cuFuncGetParamInfo(null_mut(), 0, &mut size, null_mut()), EITHER);
+    t.row("null function", c.cuFuncGetParamInfo(null_mut(), 0, &mut size, null_mut()), VALUE);
     t.row("cache 9", c.cuFuncSetCacheConfig(f, CUfunc_cache_enum(9)), VALUE);
     t.row("null", c.cuOccupancyMaxActiveBlocksPerMultiprocessor(null_mut(), f, 32, 0), VALUE);
     t.row(
         "null function",
         c.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut number, null_mut(), 32, 0),
-        EITHER,
+        HANDLE,
     );
     t.row("block 0", c.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut number, f, 0, 0), VALUE);
     t.row("block -1", c.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut number, f, -1, 0), VALUE);
@@ -264,7 +264,7 @@ fn functions(c: &Context<'_>) -> Result<()> {
     t.row(
         "null function",
         c.cuLaunchCooperativeKernel(null_mut(), 1, 1, 1, 1, 1, 1, 0, none, null_mut()),
-        EITHER,
+        HANDLE,
     );
     t.row("null function", c.cuLaunchHostFunc(null_mut(), None, null_mut()), VALUE);
     t.judge()
@@ -278,30 +278,22 @@ fn streams(c: &Context<'_>) -> Result<()> {
     t.row("stream, 2", c.cuStreamCreate(&mut handle, 2), VALUE);
     t.row("stream, 0xff", c.cuStreamCreateWithPriority(&mut handle, 0xff, 0), VALUE);
     t.row("null, 0, 0", c.cuStreamCreateWithPriority(null_mut(), 0, 0), VALUE);
-    t.row("null", c.cuStreamDestroy_v2(null_mut()), EITHER);
-    t.row("legacy", c.cuStreamDestroy_v2(CU_STREAM_LEGACY), EITHER);
-    t.row("per thread", c.cuStreamDestroy_v2(CU_STREAM_PER_THREAD), EITHER);
+    t.row("null", c.cuStreamDestroy_v2(null_mut()), HANDLE);
+    t.row("legacy", c.cuStreamDestroy_v2(CU_STREAM_LEGACY), HANDLE);
+    t.row("per thread", c.cuStreamDestroy_v2(CU_STREAM_PER_THREAD), HANDLE);
     t.row("stream, null", c.cuStreamGetFlags(stream.handle(), null_mut()), VALUE);
     t.row("stream, null", c.cuStreamGetPriority(stream.handle(), null_mut()), VALUE);
     t.row("stream, null", c.cuStreamGetCtx(stream.handle(), null_mut()), VALUE);
     t.row("stream, null", c.cuStreamGetId(stream.handle(), null_mut()), VALUE);
-    t.row("null stream, flags", c.cuStreamGetFlags(null_mut(), &mut flags), &[Code::SUCCESS]);
-    t.row("null stream, priority", c.cuStreamGetPriority(null_mut(), &mut priority), &[Code::SUCCESS]);
-    t.row("stream, null event, 0", c.cuStreamWaitEvent(stream.handle(), null_mut(), 0), EITHER);
+    t.row("null stream, flags", c.cuStreamGetFlags(null_mut(), &mut flags), SUCCESS);
+    t.row("null stream, priority", c.cuStreamGetPriority(null_mut(), &mut priority), SUCCESS);
+    t.row("stream, null event, 0", c.cuStreamWaitEvent(stream.handle(), null_mut(), 0), HANDLE);
     t.row("stream, null", c.cuStreamIsCapturing(stream.handle(), null_mut()), VALUE);
-    t.row("not capturing", c.cuStreamEndCapture(stream.handle(), &mut null_mut()), &[Code::ILLEGAL_STATE]);
-    t.row(
-        "stream, null",
-        c.cuStreamEndCapture(stream.handle(), null_mut()),
-        &[Code::INVALID_VALUE, Code::ILLEGAL_STATE],
-    );
+    t.row("not capturing", c.cuStreamEndCapture(stream.handle(), &mut null_mut()), Code::ILLEGAL_STATE);
+    t.row("stream, null", c.cuStreamEndCapture(stream.handle(), null_mut()), Code::ILLEGAL_STATE);
     t.row("stream, mode 9", c.cuStreamBeginCapture_v2(stream.handle(), CUstreamCaptureMode_enum(9)), VALUE);
-    t.row("null", c.cuThreadExchangeStreamCaptureMode(null_mut()), VALUE);
-    t.row(
-        "stream, 0 operations",
-        c.cuStreamBatchMemOp_v2(stream.handle(), 0, null_mut(), 0),
-        &[Code::INVALID_VALUE, Code::SUCCESS],
-    );
+    let mut operation = CUstreamBatchMemOpParams::default();
+    t.row("0 operations", c.cuStreamBatchMemOp_v2(stream.handle(), 0, &mut operation, 0), SUCCESS);
     t.judge()
 }
 
@@ -313,14 +305,14 @@ fn events(c: &Context<'_>) -> Result<()> {
     t.row("null, 0", c.cuEventCreate(null_mut(), 0), VALUE);
     t.row("event, 0xff", c.cuEventCreate(&mut handle, 0xff), VALUE);
     t.row("event, interprocess", c.cuEventCreate(&mut handle, CU_EVENT_INTERPROCESS.0), VALUE);
-    t.row("null", c.cuEventDestroy_v2(null_mut()), EITHER);
-    t.row("null event, stream", c.cuEventRecord(null_mut(), stream.handle()), EITHER);
+    t.row("null", c.cuEventDestroy_v2(null_mut()), HANDLE);
+    t.row("null event, stream", c.cuEventRecord(null_mut(), stream.handle()), HANDLE);
     t.row("event, stream, 0xff", c.cuEventRecordWithFlags(event.handle(), stream.handle(), 0xff), VALUE);
-    t.row("null", c.cuEventQuery(null_mut()), EITHER);
-    t.row("null", c.cuEventSynchronize(null_mut()), EITHER);
+    t.row("null", c.cuEventQuery(null_mut()), HANDLE);
+    t.row("null", c.cuEventSynchronize(null_mut()), HANDLE);
     t.row("null, event, event", c.cuEventElapsedTime(null_mut(), event.handle(), event.handle()), HANDLE);
-    t.row("time, null, event", c.cuEventElapsedTime(&mut time, null_mut(), event.handle()), EITHER);
-    t.row("time, event, null", c.cuEventElapsedTime(&mut time, event.handle(), null_mut()), EITHER);
+    t.row("time, null, event", c.cuEventElapsedTime(&mut time, null_mut(), event.handle()), HANDLE);
+    t.row("time, event, null", c.cuEventElapsedTime(&mut time, event.handle(), null_mut()), HANDLE);
     t.row(
         "time, unrecorded, unrecorded",
         c.cuEventElapsedTime(&mut time, event.handle(), event.handle()),
@@ -359,23 +351,19 @@ fn pools(c: &Context<'_>) -> Result<()> {
     let mut t = Table::new();
     let (mut pool, mut value) = (null_mut(), 0u64);
     t.row("null, 0", c.cuDeviceGetDefaultMemPool(null_mut(), 0), VALUE);
-    t.row(
-        "pool, 99",
-        c.cuDeviceGetDefaultMemPool(&mut pool, 99),
-        &[Code::INVALID_DEVICE, Code::INVALID_VALUE],
-    );
+    t.row("pool, 99", c.cuDeviceGetDefaultMemPool(&mut pool, 99), DEVICE);
     t.row("pool, null", c.cuMemPoolCreate(&mut pool, null()), VALUE);
     let properties = CUmemPoolProps::default();
     t.row("pool, zeros", c.cuMemPoolCreate(&mut pool, &properties), VALUE);
-    t.row("null", c.cuMemPoolDestroy(null_mut()), EITHER);
-    t.row("null, 0", c.cuMemPoolTrimTo(null_mut(), 0), EITHER);
+    t.row("null", c.cuMemPoolDestroy(null_mut()), VALUE);
+    t.row("null, 0", c.cuMemPoolTrimTo(null_mut(), 0), VALUE);
     c.cuDeviceGetDefaultMemPool(&mut pool, 0).ok()?;
     let place = (&raw mut value).cast();
     t.row("pool, 99, value", c.cuMemPoolGetAttribute(pool, CUmemPool_attribute_enum(99), place), VALUE);
     let threshold = CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
     t.row("pool, threshold, null", c.cuMemPoolGetAttribute(pool, threshold, null_mut()), VALUE);
-    t.row("0, null", c.cuDeviceSetMemPool(0, null_mut()), EITHER);
+    t.row("0, null", c.cuDeviceSetMemPool(0, null_mut()), VALUE);
     let mut address = 0;
-    t.row("null pool", c.cuMemAllocFromPoolAsync(&mut address, 4, null_mut(), null_mut()), EITHER);
+    t.row("null pool", c.cuMemAllocFromPoolAsync(&mut address, 4, null_mut(), null_mut()), VALUE);
     t.judge()
 }

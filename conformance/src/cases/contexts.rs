@@ -14,7 +14,7 @@ pub const CASES: &[Case] = &[
     Case::bare("context/primary_retain_and_release", primary),
     Case::bare("context/primary_flags", primary_flags),
     Case::bare("context/primary_reset_frees", primary_reset),
-    Case::new("context/destroyed_handle_is_refused", destroyed),
+    Case::new("context/destroyed_handle_is_refused", destroyed).beyond_the_card(),
     Case::bare("context/creation_by_every_version", creation),
     Case::new("context/limits", limits),
     Case::new("context/device_version_and_id", device_and_version),
@@ -135,6 +135,7 @@ fn primary_reset(driver: &Driver) -> Result<()> {
     driver.cuMemFree_v2(address).ok()
 }
 
+/// NVIDIA's driver reads what it has freed here: it gives now this answer, now that, and at times it aborts.
 fn destroyed(context: &Context<'_>) -> Result<()> {
     let mut second = ptr::null_mut();
     context.cuCtxCreate_v2(&mut second, 0, context.device()).ok()?;
@@ -142,9 +143,7 @@ fn destroyed(context: &Context<'_>) -> Result<()> {
     context.cuStreamCreate(&mut stream, 0).ok()?;
     context.cuCtxDestroy_v2(second).ok()?;
     context.enter()?;
-    let again = context.cuCtxDestroy_v2(second);
-    println!("note: destroying a context twice answers {}", again.code);
-    again.one_of(&[Code::INVALID_CONTEXT, Code::CONTEXT_IS_DESTROYED])?;
+    context.cuCtxDestroy_v2(second).is(Code::INVALID_CONTEXT)?;
     // It can be made current, but nothing can be done in it.
     context.cuCtxPushCurrent_v2(second).ok()?;
     let mut address = 0;
@@ -153,7 +152,7 @@ fn destroyed(context: &Context<'_>) -> Result<()> {
     let mut popped = ptr::null_mut();
     context.cuCtxPopCurrent_v2(&mut popped).ok()?;
     ensure!(popped == second && current(context)? == context.handle());
-    context.cuCtxDestroy_v2(ptr::null_mut()).one_of(&[Code::INVALID_CONTEXT, Code::INVALID_VALUE])
+    context.cuCtxDestroy_v2(ptr::null_mut()).is(Code::INVALID_VALUE)
 }
 
 fn creation(driver: &Driver) -> Result<()> {

@@ -38,44 +38,41 @@ pub const PEERS: &[PeerProgram] = &[
 /// An address to which nothing is mapped, on any device.
 const NOWHERE: u64 = 0x0700_0000_0000;
 
-fn fault(
-    context: &Context<'_>,
-    kernel: &str,
-    threads: u32,
-    arguments: Arguments,
-    want: &[Code],
-) -> Result<()> {
+fn fault(context: &Context<'_>, kernel: &str, threads: u32, arguments: Arguments, want: Code) -> Result<()> {
     let module = Module::load(context, source!("faults").usual())?;
     let function = module.function(kernel)?;
     function.launch(1, threads, 0, ptr::null_mut(), arguments)?;
-    let answer = context.cuCtxSynchronize();
-    println!("note: {kernel} ends with {}", answer.code);
-    answer.one_of(want)
+    context.cuCtxSynchronize().is(want)
 }
 
 fn illegal_store(context: &Context<'_>) -> Result<()> {
-    fault(context, "store_at", 1, args![NOWHERE, 1u32], &[Code::ILLEGAL_ADDRESS])
+    fault(context, "store_at", 1, args![NOWHERE, 1u32], Code::ILLEGAL_ADDRESS)
 }
 
 fn illegal_load(context: &Context<'_>) -> Result<()> {
     let output = context.zeros::<u32>(1)?;
-    fault(context, "load_from", 1, args![NOWHERE, &output], &[Code::ILLEGAL_ADDRESS])
+    fault(context, "load_from", 1, args![NOWHERE, &output], Code::ILLEGAL_ADDRESS)
 }
 
 fn null_pointer(context: &Context<'_>) -> Result<()> {
-    fault(context, "store_at", 1, args![0u64, 1u32], &[Code::ILLEGAL_ADDRESS])
+    fault(context, "store_at", 1, args![0u64, 1u32], Code::ILLEGAL_ADDRESS)
 }
 
 fn illegal_atomic(context: &Context<'_>) -> Result<()> {
-    fault(context, "atomic_at", 32, args![NOWHERE], &[Code::ILLEGAL_ADDRESS])
+    fault(context, "atomic_at", 32, args![NOWHERE], Code::ILLEGAL_ADDRESS)
 }
 
 fn freed(context: &Context<'_>) -> Result<()> {
+    // Loaded and run before the memory goes, or the driver may put things of its own where that was.
+    let module = Module::load(context, source!("faults").usual())?;
+    let store = module.function("store_at")?;
     let mut address = 0;
     // Large enough that the driver gives the mapping back with the memory.
     context.cuMemAlloc_v2(&mut address, 64 << 20).ok()?;
+    store.run(1, 1, args![address, 1u32])?;
     context.cuMemFree_v2(address).ok()?;
-    fault(context, "store_at", 1, args![address, 1u32], &[Code::ILLEGAL_ADDRESS])
+    store.launch(1, 1, 0, ptr::null_mut(), args![address, 1u32])?;
+    context.cuCtxSynchronize().is(Code::ILLEGAL_ADDRESS)
 }
 
 fn host_memory(context: &Context<'_>) -> Result<()> {
@@ -88,31 +85,30 @@ fn host_memory(context: &Context<'_>) -> Result<()> {
     }
     let value = Box::new(0u32);
     let address = (&raw const *value) as u64;
-    fault(context, "store_at", 1, args![address, 1u32], &[Code::ILLEGAL_ADDRESS])?;
+    fault(context, "store_at", 1, args![address, 1u32], Code::ILLEGAL_ADDRESS)?;
     ensure!(*value == 0, "the kernel wrote to the host's memory");
     Ok(())
 }
 
 fn misaligned(context: &Context<'_>) -> Result<()> {
     let buffer = context.zeros::<u32>(4)?;
-    fault(context, "store_at", 1, args![buffer.address() + 2, 1u32], &[Code::MISALIGNED_ADDRESS])
+    fault(context, "store_at", 1, args![buffer.address() + 2, 1u32], Code::MISALIGNED_ADDRESS)
 }
 
 fn shared(context: &Context<'_>) -> Result<()> {
     let output = context.zeros::<u32>(32)?;
-    // 64 MiB behind an array of 128 bytes.
-    let want = [Code::ILLEGAL_ADDRESS, Code::LAUNCH_FAILED];
-    fault(context, "shared_beyond", 32, args![&output, 16u32 << 20], &want)
+    // 64 MiB behind an array of 128 bytes, where the code of a card is a surprise.
+    fault(context, "shared_beyond", 32, args![&output, 16u32 << 20], Code::ILLEGAL_INSTRUCTION)
 }
 
 fn trap(context: &Context<'_>) -> Result<()> {
     let values = context.buffer(&[1i32, 2, 3, 100])?;
-    fault(context, "trap_if", 4, args![&values, 50i32], &[Code::LAUNCH_FAILED, Code::ILLEGAL_INSTRUCTION])
+    fault(context, "trap_if", 4, args![&values, 50i32], Code::LAUNCH_FAILED)
 }
 
 fn assertion(context: &Context<'_>) -> Result<()> {
     let values = context.buffer(&[1i32, 2, 3, 100])?;
-    fault(context, "assert_less", 4, args![&values, 50i32], &[Code::ASSERT])
+    fault(context, "assert_less", 4, args![&values, 50i32], Code::ASSERT)
 }
 
 /// Kernels that do not reach their fault must not be disturbed by its being there.

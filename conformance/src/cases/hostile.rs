@@ -96,9 +96,11 @@ fn ptx_truncated(context: &Context<'_>) -> Result<()> {
 
 fn ptx_future(context: &Context<'_>) -> Result<()> {
     let good = source!("vector_add").usual();
-    let newer = good.replacen(".version 9.0", ".version 99.0", 1);
-    ensure!(newer != good);
-    refused(context, newer.as_bytes(), &[Code::UNSUPPORTED_PTX_VERSION])?;
+    for version in ["9.1", "9.9", "10.0", "99.0"] {
+        let newer = good.replacen(".version 9.0", &format!(".version {version}"), 1);
+        ensure!(newer != good);
+        refused(context, newer.as_bytes(), &[Code::UNSUPPORTED_PTX_VERSION])?;
+    }
     let nowhere = good.replacen(".target sm_90", ".target sm_103", 1);
     refused(context, nowhere.as_bytes(), &[Code::INVALID_PTX])?;
     still_works(context)

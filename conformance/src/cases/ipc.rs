@@ -107,25 +107,12 @@ fn refusals(context: &Context<'_>) -> Result<()> {
     let mut address = 0;
     context.cuIpcGetMemHandle(&mut handle, 0x1000).is(Code::INVALID_VALUE)?;
     let (own, exported) = export(context)?;
-    // A process has its own memory already.
-    let answer = context.cuIpcOpenMemHandle_v2(&mut address, exported, 1);
-    println!("note: opening one's own handle answers {}", answer.code);
-    answer.one_of(&[Code::INVALID_CONTEXT, Code::INVALID_VALUE, Code::INVALID_HANDLE])?;
-    let answer = context.cuIpcOpenMemHandle_v2(&mut address, exported, 77);
-    println!("note: unknown flags answer {}", answer.code);
-    answer.is(Code::INVALID_VALUE)?;
+    // A process has its own memory already, whatever the flags.
+    context.cuIpcOpenMemHandle_v2(&mut address, exported, 1).is(Code::INVALID_CONTEXT)?;
+    context.cuIpcOpenMemHandle_v2(&mut address, exported, 77).is(Code::INVALID_CONTEXT)?;
     let mut garbage = CUipcMemHandle::default();
     garbage.reserved.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 37) as _);
-    let answer = context.cuIpcOpenMemHandle_v2(&mut address, garbage, 1);
-    println!("note: garbage as a handle answers {}", answer.code);
-    let bad = [
-        Code::INVALID_VALUE,
-        Code::INVALID_HANDLE,
-        Code::INVALID_CONTEXT,
-        Code::INVALID_DEVICE,
-        Code::MAP_FAILED,
-    ];
-    answer.one_of(&bad)?;
+    context.cuIpcOpenMemHandle_v2(&mut address, garbage, 1).is(Code::INVALID_VALUE)?;
     context.cuIpcCloseMemHandle(0x1000).is(Code::INVALID_VALUE)?;
     context.cuMemFree_v2(own).ok()
 }

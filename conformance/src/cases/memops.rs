@@ -34,7 +34,7 @@ fn write_value(context: &Context<'_>) -> Result<()> {
     let (at, on) = (buffer.address(), stream.handle());
     context.cuStreamWriteValue32_v2(on, at, 0x1234_5678, 0).ok()?;
     context.cuStreamWriteValue64_v2(on, at + 8, 0x1111_2222_3333_4444, 0).ok()?;
-    context.cuStreamWriteValue32_v2(on, at + 16, 7, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER.0).ok()?;
+    context.cuStreamWriteValue32_v2(on, at + 16, 7, 0).ok()?;
     stream.synchronize()?;
     compare::equal(&buffer.read()?, &[0x1234_5678, 0, 0x3333_4444, 0x1111_2222, 7, 0])
 }
@@ -157,6 +157,9 @@ fn refusals(context: &Context<'_>) -> Result<()> {
     context.cuStreamWaitValue32_v2(on, at + 2, 1, GEQ).is(Code::INVALID_VALUE)?;
     context.cuStreamWriteValue32_v2(on, at, 1, 0x80).is(Code::INVALID_VALUE)?;
     context.cuStreamWaitValue32_v2(on, at, 1, 0x80).is(Code::INVALID_VALUE)?;
+    // A flag of the header that this version of the call has no use for.
+    let no_barrier = CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER.0;
+    context.cuStreamWriteValue32_v2(on, at, 1, no_barrier).is(Code::INVALID_VALUE)?;
     context.cuStreamWriteValue32_v2(on, 0, 1, 0).is(Code::INVALID_VALUE)?;
     let mut operation = CUstreamBatchMemOpParams::default();
     operation.operation = CUstreamBatchMemOpType_enum(99);

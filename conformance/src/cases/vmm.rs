@@ -163,13 +163,10 @@ fn copy_without_access(context: &Context<'_>) -> Result<()> {
     let grain = granularity(context)?;
     let address = reserve(context, grain)?;
     let value = 5u32;
-    let refused = [Code::INVALID_VALUE, Code::ILLEGAL_ADDRESS];
-    context.cuMemcpyHtoD_v2(address, (&raw const value).cast(), 4).one_of(&refused)?;
+    context.cuMemcpyHtoD_v2(address, (&raw const value).cast(), 4).is(Code::INVALID_VALUE)?;
     let handle = create(context, grain)?;
     context.cuMemMap(address, grain, 0, handle, 0).ok()?;
-    let answer = context.cuMemcpyHtoD_v2(address, (&raw const value).cast(), 4);
-    println!("note: a copy to mapped memory without access answers {}", answer.code);
-    answer.one_of(&refused)
+    context.cuMemcpyHtoD_v2(address, (&raw const value).cast(), 4).is(Code::INVALID_VALUE)
 }
 
 fn kernel_without_access(context: &Context<'_>) -> Result<()> {
@@ -211,17 +208,15 @@ fn refusals(context: &Context<'_>) -> Result<()> {
     context.cuMemAddressReserve(&mut address, grain, 3, 0, 0).is(Code::INVALID_VALUE)?;
     context.cuMemAddressReserve(&mut address, 2 * grain, 0, 0, 0).ok()?;
     handle = create(context, grain)?;
-    context.cuMemMap(address, 2 * grain, 0, handle, 0).is(Code::INVALID_VALUE)?;
+    context.cuMemMap(address, 2 * grain, 0, handle, 0).is(Code::NOT_SUPPORTED)?;
     context.cuMemMap(address + 1, grain, 0, handle, 0).is(Code::INVALID_VALUE)?;
     context.cuMemMap(address, grain, 0, handle, 0).ok()?;
-    let taken = context.cuMemMap(address, grain, 0, handle, 0);
-    println!("note: mapping over a mapping answers {}", taken.code);
-    taken.one_of(&[Code::INVALID_VALUE, Code::ALREADY_MAPPED])?;
-    let early = context.cuMemAddressFree(address, 2 * grain);
-    println!("note: freeing a reservation that is mapped answers {}", early.code);
-    early.one_of(&[Code::INVALID_VALUE, Code::ILLEGAL_STATE, Code::NOT_PERMITTED])?;
+    // Neither over a mapping nor away from under one.
+    context.cuMemMap(address, grain, 0, handle, 0).is(Code::INVALID_VALUE)?;
+    context.cuMemAddressFree(address, 2 * grain).is(Code::INVALID_VALUE)?;
     context.cuMemUnmap(address, grain).ok()?;
-    context.cuMemUnmap(address, grain).is(Code::INVALID_VALUE)?;
+    // Where nothing is mapped there is nothing to refuse.
+    context.cuMemUnmap(address, grain).ok()?;
     context.cuMemAddressFree(address, grain).is(Code::INVALID_VALUE)?;
     context.cuMemAddressFree(address, 2 * grain).ok()?;
     context.cuMemRelease(handle).ok()?;

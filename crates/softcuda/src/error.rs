@@ -76,7 +76,8 @@ pub fn fault_code(fault: &Fault) -> CUresult {
         Fault::Assert => CUDA_ERROR_ASSERT,
         Fault::StackOverflow { .. } => CUDA_ERROR_ILLEGAL_ADDRESS,
         Fault::InvalidProgramCounter { .. } => CUDA_ERROR_INVALID_PC,
-        Fault::IllegalInstruction(_) => CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        // So says the card: to it, an instruction that cannot reach where it points is a broken one.
+        Fault::BeyondShared { .. } | Fault::IllegalInstruction(_) => CUDA_ERROR_ILLEGAL_INSTRUCTION,
     }
 }
 

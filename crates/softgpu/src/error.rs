@@ -9,6 +9,9 @@ pub enum Fault {
     IllegalAddress { address: u64, size: u32, access: Access },
     #[error("misaligned {access} of {size} bytes at {address:#x}")]
     MisalignedAddress { address: u64, size: u32, access: Access },
+    /// Beyond the block's shared memory, by an instruction that says it means shared memory.
+    #[error("{access} of {size} bytes at {address:#x}, which is beyond the block's shared memory")]
+    BeyondShared { address: u64, size: u32, access: Access },
     /// An address of one space used where another is required.
     #[error("address {address:#x} is not in the {space} window")]
     InvalidAddressSpace { address: u64, space: &'static str },

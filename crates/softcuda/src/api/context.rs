@@ -63,6 +63,7 @@ pub fn cuCtxCreate_v4(
 
 pub fn cuCtxDestroy_v2(ctx: Handle<Context>) -> Result<()> {
     let driver = driver()?;
+    require(!ctx.is_null())?;
     let context = ctx.get()?;
     if context.is_primary {
         return refuse(CUDA_ERROR_INVALID_CONTEXT);
@@ -83,6 +84,7 @@ pub fn cuCtxDetach(ctx: Handle<Context>) -> Result<()> {
 
 pub fn cuCtxPushCurrent_v2(ctx: Handle<Context>) -> Result<()> {
     driver()?;
+    require(!ctx.is_null())?;
     current::push(ctx)
 }
 

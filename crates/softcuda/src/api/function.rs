@@ -58,6 +58,7 @@ pub fn cuFuncGetParamInfo(
     paramSize: Out<usize>,
 ) -> Result<()> {
     driver()?;
+    require(!func.is_null())?;
     let function = function_of(func)?;
     paramOffset.check()?;
     let parameter = function.kernel.parameters().get(paramIndex).ok_or(CUDA_ERROR_INVALID_VALUE)?;

@@ -26,8 +26,10 @@ pub fn cuMemAllocHost_v2(pp: Out<*mut c_void>, bytesize: usize) -> Result<()> {
 static FLAGS: Mutex<BTreeMap<u64, c_uint>> = Mutex::new(BTreeMap::new());
 
 fn allocate(context: &Context, out: &Out<*mut c_void>, bytes: usize, flags: c_uint) -> Result<()> {
-    require(bytes > 0)?;
     capture::forbid_unsafe_call()?;
+    if bytes == 0 {
+        return out.set(std::ptr::null_mut());
+    }
     let pointer = context.driver.space.allocate_host(context.owner(), bytes as u64)?;
     if flags != 0 {
         lock(&FLAGS).insert(pointer.0, flags);
@@ -84,6 +86,7 @@ pub fn cuMemHostRegister_v2(p: Address, bytesize: usize, Flags: c_uint) -> Resul
 
 pub fn cuMemHostUnregister(p: Address) -> Result<()> {
     let context = current::context()?;
+    require(!p.is_null())?;
     capture::forbid_unsafe_call()?;
     let space = &context.driver.space;
     let middle = space.lookup(p.0).is_some_and(|region| region.base.0 != p.0);

@@ -16,12 +16,12 @@ pub fn cuIpcGetMemHandle(pHandle: Out<CUipcMemHandle>, dptr: CUdeviceptr) -> Res
 pub fn cuIpcOpenMemHandle_v2(pdptr: Out<CUdeviceptr>, handle: CUipcMemHandle, Flags: c_uint) -> Result<()> {
     let context = current::context()?;
     pdptr.check()?;
-    require(Flags & !CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.0 == 0)?;
     let bytes = handle.reserved.map(|byte| byte as u8);
     let Some(exported) = ExportedMemory::from_bytes(bytes) else { return refuse(CUDA_ERROR_INVALID_VALUE) };
     if exported.pid() == std::process::id() {
         return Err(Error::new(CUDA_ERROR_INVALID_CONTEXT, "a process cannot open its own memory handles"));
     }
+    require(Flags & !CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.0 == 0)?;
     pdptr.set(context.driver.space.import(context.owner(), &exported)?.0)
 }
 

@@ -7,8 +7,9 @@ use crate::state::{capture, graph_memory, pool};
 
 pub fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) -> Result<()> {
     let context = current::context()?;
-    free.set(context.driver.memory_free() as usize)?;
-    total.set(context.driver.properties.memory_bytes as usize)
+    free.set_if_wanted(context.driver.memory_free() as usize);
+    total.set_if_wanted(context.driver.properties.memory_bytes as usize);
+    Ok(())
 }
 
 pub fn cuMemAlloc_v2(dptr: Out<CUdeviceptr>, bytesize: usize) -> Result<()> {
@@ -71,6 +72,10 @@ pub fn cuMemFree_v2(dptr: CUdeviceptr) -> Result<()> {
 
 pub fn cuMemGetAddressRange_v2(pbase: Out<CUdeviceptr>, psize: Out<usize>, dptr: CUdeviceptr) -> Result<()> {
     let context = current::context()?;
+    // Whoever wants no answer gets no refusal either.
+    if pbase.is_null() && psize.is_null() {
+        return Ok(());
+    }
     match context.driver.space.lookup(dptr) {
         Some(region) if region.kind != RegionKind::Reserved => {
             pbase.set_if_wanted(region.base.0);

@@ -2,7 +2,6 @@
 
 use super::jit::{Options, source_at, source_of_file};
 use super::prelude::*;
-use crate::entry::fatbin_at;
 use crate::state::function::Function;
 use crate::state::image::Source;
 use crate::state::module::Module;
@@ -43,11 +42,9 @@ pub fn cuModuleLoadDataEx(
     load(&module, &source_at(image)?, &options)
 }
 
+/// The wrapper that compilers put before a container is not followed: it is for the runtime, which unwraps.
 pub fn cuModuleLoadFatBinary(module: Out<CUmodule>, fatCubin: Address) -> Result<()> {
-    current::context()?;
-    module.check()?;
-    require(!fatCubin.is_null())?;
-    load(&module, &fatbin_at(fatCubin)?, &no_options()?)
+    cuModuleLoadData(module, fatCubin)
 }
 
 pub fn cuModuleUnload(hmod: Handle<Module>) -> Result<()> {
@@ -68,6 +65,7 @@ pub fn cuModuleGetFunction(hfunc: Out<CUfunction>, hmod: Handle<Module>, name: T
     current::context()?;
     hfunc.check()?;
     let name = name.get()?;
+    require(!name.is_empty())?;
     hfunc.set(hmod.get()?.function(&name)?.handle.raw())
 }
 

@@ -30,6 +30,9 @@ fn allocate(out: &Out<CUdeviceptr>, bytes: usize, pool: &Arc<Pool>, stream: Hand
     let stream = Stream::find(stream)?;
     let context = stream.context()?;
     out.check()?;
+    if bytes == 0 {
+        return out.set(0);
+    }
     if let Some(capture) = capture::of(&stream, &context)? {
         let memory = GraphMemory::allocate(context.driver, bytes as u64)?;
         out.set(memory.address())?;
@@ -42,6 +45,9 @@ pub fn cuMemFreeAsync(dptr: CUdeviceptr, hStream: Handle<Stream>) -> Result<()> 
     let stream = Stream::find(hStream)?;
     let context = stream.context()?;
     let capture = capture::of(&stream, &context)?;
+    if dptr == 0 {
+        return Ok(());
+    }
     if graph_memory::contains(dptr) {
         // It belongs to its graph, and goes with it.
         return capture.map_or(Ok(()), |capture| capture.add(&stream, Operation::Free(dptr)));

@@ -45,6 +45,9 @@ pub fn plain_edges(edges: &Array<CUgraphEdgeData>, count: usize) -> Result<()> {
 
 pub fn cuStreamEndCapture(hStream: Handle<Stream>, phGraph: Out<CUgraph>) -> Result<()> {
     let stream = Stream::find(hStream)?;
+    if lock(&stream.capture).is_none() {
+        return refuse(CUDA_ERROR_ILLEGAL_STATE);
+    }
     phGraph.check()?;
     let result = Capture::end(&stream);
     phGraph.set(result.as_ref().map_or(std::ptr::null_mut(), |graph| graph.handle.raw()))?;

@@ -26,7 +26,8 @@ fn wait(address: u64, width: Word, value: u64, flags: c_uint) -> Result<WordOper
 }
 
 fn write(address: u64, width: Word, value: u64, flags: c_uint) -> Result<WordOperation> {
-    require(flags & !CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER.0 == 0)?;
+    // The card refuses even the flag that the header has for older versions of the calls.
+    require(flags == 0)?;
     Ok(WordOperation::Write { address, width, value })
 }
 
@@ -121,6 +122,9 @@ pub fn cuStreamBatchMemOp_v2(
 ) -> Result<()> {
     driver()?;
     require(flags == 0)?;
+    if count == 0 {
+        return Stream::find(stream).map(drop);
+    }
     enqueue(stream, batch(&paramArray, count as usize)?)
 }
 

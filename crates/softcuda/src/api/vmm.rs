@@ -2,7 +2,7 @@
 
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
-use softgpu::memory::{DevicePointer, LARGE_GRANULE, PhysicalId, Protection};
+use softgpu::memory::{AddressSpace, DevicePointer, LARGE_GRANULE, PhysicalId, Protection, RegionKind};
 
 use super::prelude::*;
 use crate::entry::location_id;
@@ -101,18 +101,34 @@ pub fn cuMemMap(
     let driver = driver()?;
     let bytes = whole(size)?;
     require(flags == 0 && (offset as u64).is_multiple_of(GRANULARITY))?;
-    Ok(driver.space.map(DevicePointer(ptr), bytes, from_handle(handle)?, offset as u64)?)
+    let id = from_handle(handle)?;
+    let there = driver.space.physical_bytes(id).ok_or(CUDA_ERROR_INVALID_VALUE)?;
+    if (offset as u64).checked_add(bytes).is_none_or(|end| end > there) {
+        return Err(Error::new(CUDA_ERROR_NOT_SUPPORTED, "the mapping is larger than its memory"));
+    }
+    Ok(driver.space.map(DevicePointer(ptr), bytes, id, offset as u64)?)
 }
 
 /// Kernels that use the memory are waited for.
 pub fn cuMemUnmap(ptr: CUdeviceptr, size: usize) -> Result<()> {
     let driver = driver()?;
     let bytes = whole(size)?;
+    if is_reserved_only(&driver.space, ptr, bytes) {
+        return Ok(());
+    }
     use crate::handles::Object;
     for context in Context::registry().select(|_| true) {
         let _ = context.wait_for_all();
     }
     Ok(driver.space.unmap(DevicePointer(ptr), bytes)?)
+}
+
+/// Whether addresses are reserved and nothing is mapped to any of them.
+fn is_reserved_only(space: &AddressSpace, start: u64, bytes: u64) -> bool {
+    let reserved = space.lookup(start).is_some_and(|region| {
+        region.kind == RegionKind::Reserved && bytes <= region.base.0 + region.bytes - start
+    });
+    reserved && (start..start + bytes).step_by(GRANULARITY as usize).all(|at| space.access(at).is_none())
 }
 
 pub fn cuMemSetAccess(

@@ -8,27 +8,16 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use cubin::fatbin::{MAGIC, WRAPPER_MAGIC};
+use cubin::fatbin::MAGIC;
 use cuda_abi::*;
 
 use super::{Address, Text};
-use crate::error::{Error, Result, refuse};
+use crate::error::{Error, Result};
 use crate::state::image::{Source, damaged};
 use crate::state::link;
 
 /// A container that claims to be longer is taken for damaged.
 const MOST: u64 = 1 << 30;
-
-/// What `cuModuleLoadFatBinary` is given: a container, or the wrapper that compilers put before one.
-pub fn fatbin_at(image: Address) -> Result<Source> {
-    if !image.begins_with(&WRAPPER_MAGIC.to_le_bytes()) {
-        return image_at(image);
-    }
-    // The container's address is its second word.
-    let container = Address(image.values::<u64>().at(1));
-    let is_container = !container.is_null() && container.begins_with(&MAGIC.to_le_bytes());
-    if is_container { container_at(container) } else { refuse(CUDA_ERROR_INVALID_IMAGE) }
-}
 
 /// What an image is, and a copy of it.
 pub fn image_at(image: Address) -> Result<Source> {

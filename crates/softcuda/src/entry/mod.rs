@@ -19,7 +19,7 @@ use cuda_abi::*;
 use crate::error::{Error, Result, refuse};
 use crate::handles::{Handle, Object};
 use crate::log::{self, Level};
-pub use image::{fatbin_at, image_at};
+pub use image::image_at;
 pub use unions::{NodeParams, location_id, node_params, words_of, words_of_attribute};
 
 /// Runs the body of an entry point: nothing may unwind into C, and failures are said if asked.

@@ -176,6 +176,8 @@ impl Capture {
         let Some(capture) = lock(&stream.capture).clone() else { return refuse(CUDA_ERROR_ILLEGAL_STATE) };
         let same_thread = capture.thread == std::thread::current().id();
         if capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED && !same_thread {
+            capture.finish();
+            capture.graph.destroy();
             return refuse(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
         }
         if capture.origin != stream.id {

@@ -83,9 +83,6 @@ impl Pool {
 
     /// Memory for use in `stream`. When there is none, what the stream is about to free is waited for.
     pub fn allocate(self: &Arc<Pool>, driver: &Driver, stream: &Stream, bytes: u64) -> Result<u64> {
-        if bytes == 0 {
-            return refuse(CUDA_ERROR_INVALID_VALUE);
-        }
         if self.limit != 0 && self.used.load(Ordering::Relaxed).saturating_add(bytes) > self.limit {
             return refuse(CUDA_ERROR_OUT_OF_MEMORY);
         }

@@ -126,6 +126,7 @@ impl Machine<'_> {
         }
         match self.place::<SPACE>(lane, address, size, access) {
             Some(place) => Ok(place),
+            None if SPACE == SHARED => Err(self.fail(Fault::BeyondShared { address, size, access }, lane)),
             None => Err(self.illegal_address(lane, address, size, access)),
         }
     }

@@ -22,7 +22,7 @@ fn wild_addresses_fault() {
     let fault = fault_of(
         ".shared .align 4 .b8 s[64];\nmov.u32 %r1, s;\nmad.lo.u32 %r1, %tid, 4, %r1;\nld.shared.u32 %out, [%r1];",
     );
-    assert_eq!(fault, Fault::IllegalAddress { address: 64, size: 4, access: Access::Read });
+    assert_eq!(fault, Fault::BeyondShared { address: 64, size: 4, access: Access::Read });
     assert_eq!(fault_of("setp.eq.u32 %p1, %tid, 7;\n@%p1 trap;"), Fault::Trap);
 }
 
