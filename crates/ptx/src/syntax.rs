@@ -164,6 +164,8 @@ pub enum Operand {
     Address { span: Span, base: Box<Operand>, offset: i64, rest: Vec<Operand> },
     /// `name+8` outside brackets, as in initialisers and `mov`.
     Offset { span: Span, base: Span, offset: i64 },
+    /// `name[4]`: the address of an element of an array, whose size its declaration says.
+    Element { span: Span, base: Span, index: i64 },
     /// `{%r1, %r2}`.
     Vector { span: Span, elements: Vec<Operand> },
     /// `(param0, param1)` of a call.

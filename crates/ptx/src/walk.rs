@@ -35,6 +35,7 @@ impl Operand {
             | Operand::Float { span, .. }
             | Operand::Address { span, .. }
             | Operand::Offset { span, .. }
+            | Operand::Element { span, .. }
             | Operand::Vector { span, .. }
             | Operand::List { span, .. }
             | Operand::Not { span, .. }
@@ -199,7 +200,7 @@ impl Leaves {
                 self.operand(base);
                 self.operands(rest);
             }
-            Operand::Offset { base, .. } => self.name(*base),
+            Operand::Offset { base, .. } | Operand::Element { base, .. } => self.name(*base),
             Operand::Vector { elements, .. } | Operand::List { elements, .. } => {
                 self.operands(elements);
             }

@@ -67,11 +67,7 @@ impl Parser<'_> {
             TokenKind::Pipe => self.pair(name),
             TokenKind::OpenParen => self.apply(name),
             TokenKind::Equals => self.property(name),
-            TokenKind::OpenBracket => {
-                let message = "array subscripts are not understood; add an offset in bytes";
-                self.complain(self.peek().span, message);
-                None
-            }
+            TokenKind::OpenBracket => self.element(name),
             TokenKind::Plus | TokenKind::Minus => {
                 let offset = self.offset()?;
                 let span = self.since(name.start);
@@ -79,6 +75,19 @@ impl Parser<'_> {
             }
             _ => Some(Operand::Name(name)),
         }
+    }
+
+    /// `name[4]`; a subscript that is a register is not understood.
+    fn element(&mut self, base: Span) -> Option<Operand> {
+        let start = self.bump().start;
+        let index = self.constant("a constant subscript")?;
+        let closed = self.expect(TokenKind::CloseBracket, "`]`");
+        let Some(index) = index.integer().map(u64::cast_signed) else {
+            self.complain(self.since(start), "a subscript is an integer");
+            return None;
+        };
+        let span = self.since(base.start);
+        closed.then_some(Operand::Element { span, base, index })
     }
 
     fn pair(&mut self, first: Span) -> Option<Operand> {

@@ -174,6 +174,7 @@ impl Dump<'_> {
                 text
             }
             Operand::Offset { base, offset, .. } => format!("{} {offset:+}", self.words(*base)),
+            Operand::Element { base, index, .. } => format!("element {index} of {}", self.words(*base)),
             Operand::Vector { elements, .. } => format!("{{{}}}", self.operands(elements)),
             Operand::List { elements, .. } => format!("({})", self.operands(elements)),
             Operand::Not { register, .. } => format!("not {}", self.words(*register)),

@@ -3,7 +3,7 @@
 use ptx::{Declarator, Initialiser, Variable};
 
 use super::error::{Error, Place};
-use super::function::{Lowering, Name};
+use super::function::{Lowering, Name, Stride};
 use super::module::{Linker, Source, check_shared};
 use super::raw::{Class, Virtual};
 use crate::isa::{GlobalVariable, InitialAddress, Symbol, Type};
@@ -17,6 +17,7 @@ pub(super) struct Shape {
     pub align: u64,
     /// `[]`.
     pub is_open: bool,
+    pub stride: Stride,
 }
 
 /// Sizes beyond this are refused whatever they are for.
@@ -68,7 +69,10 @@ pub(super) fn shape(source: &Source, variable: &Variable, declarator: &Declarato
     if !align.is_power_of_two() || align > MOST_ALIGN {
         return Err(Error::TooLarge { place, what: "an alignment", value: align, most: MOST_ALIGN });
     }
-    Ok(Shape { ty, bytes, align, is_open })
+    // Subscripts count scalars whatever the vector or the inner dimensions; in an array of unknown length a
+    // card's compiler has them count bytes.
+    let stride = (!declarator.dimensions.is_empty()).then_some(if is_open { 1 } else { ty.bytes() });
+    Ok(Shape { ty, bytes, align, is_open, stride })
 }
 
 pub(super) fn global(source: &Source, variable: &Variable, text: &str, shape: &Shape) -> GlobalVariable {
@@ -189,7 +193,7 @@ impl Filler<'_> {
         };
         let text = self.source.text(name);
         let symbol = match self.linker.find(self.unit, text) {
-            Some(Name::Variable(index)) => Symbol::Variable(index),
+            Some(Name::Variable(index, _)) => Symbol::Variable(index),
             Some(Name::Function(index)) => Symbol::Function(index),
             _ => return Err(self.invalid(whole, &format!("unknown name `{text}`"))),
         };
@@ -218,9 +222,11 @@ impl Lowering<'_> {
                     let registers = self.parameter_registers(variable, shape.bytes)?;
                     Name::Parameter(registers.into())
                 }
-                ".local" => Name::Local(self.take_local(variable.span, shape.bytes, shape.align)?),
-                ".shared" if shape.is_open => Name::DynamicShared,
-                ".shared" => Name::Shared(self.take_shared(variable, &shape)?),
+                ".local" => {
+                    Name::Local(self.take_local(variable.span, shape.bytes, shape.align)?, shape.stride)
+                }
+                ".shared" if shape.is_open => Name::DynamicShared(shape.stride),
+                ".shared" => Name::Shared(self.take_shared(variable, &shape)?, shape.stride),
                 _ => return Err(self.unsupported(variable.span, format!("{space} inside a function"))),
             };
             self.declare(declarator.name, name)?;

@@ -22,17 +22,20 @@ pub(super) enum Name {
     /// Offset in the kernel's parameters.
     KernelParameter(u32),
     /// Offset in the frame's local memory.
-    Local(u32),
+    Local(u32, Stride),
     /// Offset in the block's shared memory.
-    Shared(u32),
+    Shared(u32, Stride),
     /// Shared memory whose size the launch says.
-    DynamicShared,
-    Variable(u32),
+    DynamicShared(Stride),
+    Variable(u32, Stride),
     Function(u32),
     Label(u32),
     Prototype,
     Targets(Rc<[u32]>),
 }
+
+/// Bytes from one subscript of an array to the next; `None` for what is no array.
+pub(super) type Stride = Option<u32>;
 
 /// `%r<100>`.
 struct Family {

@@ -36,6 +36,10 @@ enum Parameter {
 
 impl Lowering<'_> {
     pub(super) fn address(&mut self, operand: &ptx::Operand, w: &Words<'_>) -> Result<Address, Error> {
+        if let ptx::Operand::Element { span, base, index } = operand {
+            let offset = self.element_offset(*span, *base, *index)?;
+            return self.named_address(*base, offset);
+        }
         let ptx::Operand::Address { base, offset, rest, span } = operand else {
             return Err(self.invalid(operand.span(), "an address is wanted here"));
         };
@@ -63,8 +67,8 @@ impl Lowering<'_> {
                 };
                 return Ok(Address { base: Operand::Use(register), offset, aux, space: None });
             }
-            Some(Name::Shared(_) | Name::DynamicShared) => (Type::U32, SHARED),
-            Some(Name::Local(_)) => (Type::U32, LOCAL),
+            Some(Name::Shared(..) | Name::DynamicShared(_)) => (Type::U32, SHARED),
+            Some(Name::Local(..)) => (Type::U32, LOCAL),
             Some(Name::KernelParameter(_)) => (Type::U32, PARAM),
             Some(_) => (Type::U64, GLOBAL),
             None => {

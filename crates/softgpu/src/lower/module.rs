@@ -225,9 +225,11 @@ impl Linker {
             let shape = declare::shape(source, variable, declarator)?;
             let text = source.text(declarator.name);
             let name = match source.text(variable.space) {
-                ".shared" if linked(".extern") => Name::DynamicShared,
-                ".shared" if shape.is_open => Name::DynamicShared,
-                ".shared" => Name::Shared(self.take_shared(source.place(variable.span), &shape)?),
+                ".shared" if linked(".extern") => Name::DynamicShared(shape.stride),
+                ".shared" if shape.is_open => Name::DynamicShared(shape.stride),
+                ".shared" => {
+                    Name::Shared(self.take_shared(source.place(variable.span), &shape)?, shape.stride)
+                }
                 ".global" | ".const" => match self.declare_global(unit, source, variable, text, &shape)? {
                     Some(name) => name,
                     None => continue,
@@ -260,7 +262,7 @@ impl Linker {
         let linked = |word: &str| variable.linkage.iter().any(|span| source.text(*span) == word);
         let declares = linked(".extern");
         let known = match self.find(unit, text) {
-            Some(Name::Variable(index)) => Some(index),
+            Some(Name::Variable(index, _)) => Some(index),
             Some(_) => return Err(Error::Duplicate { name: text.to_owned() }),
             None => None,
         };
@@ -272,7 +274,7 @@ impl Linker {
             Some(_) if declares || linked(".weak") || linked(".common") => Ok(None),
             Some(index) if self.variables[index as usize].is_declared_only() => {
                 self.variables[index as usize] = declare::global(source, variable, text, shape);
-                Ok(Some(Name::Variable(index)))
+                Ok(Some(Name::Variable(index, shape.stride)))
             }
             Some(_) => Err(Error::Duplicate { name: text.to_owned() }),
             None => {
@@ -281,7 +283,7 @@ impl Linker {
                     global.align = 0;
                 }
                 self.variables.push(global);
-                Ok(Some(Name::Variable(self.variables.len() as u32 - 1)))
+                Ok(Some(Name::Variable(self.variables.len() as u32 - 1, shape.stride)))
             }
         }
     }
@@ -289,7 +291,9 @@ impl Linker {
     fn initialise(&mut self, unit: usize, source: &Source, variable: &Variable) -> Result<(), Error> {
         for declarator in &variable.declarators {
             let Some(initialiser) = &declarator.initialiser else { continue };
-            let Some(Name::Variable(index)) = self.find(unit, source.text(declarator.name)) else { continue };
+            let Some(Name::Variable(index, _)) = self.find(unit, source.text(declarator.name)) else {
+                continue;
+            };
             let (initial, addresses) =
                 declare::initial(self, unit, source, variable, declarator, initialiser)?;
             self.initial_bytes += initial.len() as u64;
@@ -316,7 +320,7 @@ impl Linker {
             let Some((unit, _)) = declared.body else { continue };
             for word in &declared.mentions {
                 match self.find(unit, word) {
-                    Some(Name::Shared(_)) => queue.push(index as u32),
+                    Some(Name::Shared(..)) => queue.push(index as u32),
                     Some(Name::Function(next)) => mentioned_by.entry(next).or_default().push(index as u32),
                     _ if word == ".shared" && !declared.is_kernel => queue.push(index as u32),
                     _ => {}

@@ -18,6 +18,10 @@ impl Lowering<'_> {
             ptx::Operand::Integer { span, value } => self.integer_constant(*span, *value, ty),
             ptx::Operand::Float { span, bits, double } => self.float_constant(*span, *bits, *double, ty),
             ptx::Operand::Offset { span, base, offset } => self.address_of(*span, *base, *offset, ty),
+            ptx::Operand::Element { span, base, index } => {
+                let offset = self.element_offset(*span, *base, *index)?;
+                self.address_of(*span, *base, offset, ty)
+            }
             ptx::Operand::Vector { elements, .. } => self.packed(operand.span(), elements, ty),
             _ => Err(self.invalid(operand.span(), "this operand is not a value")),
         }
@@ -146,12 +150,12 @@ impl Lowering<'_> {
         };
         let of_number = |this: &mut Self, value: i64| this.constant(value as u64, ty);
         match self.find(text) {
-            Some(Name::Variable(index)) if wide => Ok(self.symbol(Symbol::Variable(index), offset)),
+            Some(Name::Variable(index, _)) if wide => Ok(self.symbol(Symbol::Variable(index), offset)),
             Some(Name::Function(index)) if wide => Ok(self.symbol(Symbol::Function(index), offset)),
-            Some(Name::Shared(start)) => Ok(of_number(self, i64::from(start).wrapping_add(offset))),
+            Some(Name::Shared(start, _)) => Ok(of_number(self, i64::from(start).wrapping_add(offset))),
             Some(Name::KernelParameter(start)) => Ok(of_number(self, i64::from(start).wrapping_add(offset))),
-            Some(Name::DynamicShared) => Ok(self.dynamic_shared(offset, wide)),
-            Some(Name::Local(start)) => {
+            Some(Name::DynamicShared(_)) => Ok(self.dynamic_shared(offset, wide)),
+            Some(Name::Local(start, _)) => {
                 let value = self.temporary(Class::of(ty));
                 let mut raw = Raw::new(access::local_address).d(Operand::Def(value)).aux(u32::from(!wide));
                 raw.offset = i64::from(start).wrapping_add(offset);
@@ -164,6 +168,23 @@ impl Lowering<'_> {
             Some(_) => Err(self.invalid(span, format!("`{text}` has no address of {} bits", ty.bits()))),
             None => Err(self.invalid(span, format!("unknown name `{text}`"))),
         }
+    }
+
+    /// The bytes before `name[index]`.
+    pub(super) fn element_offset(&mut self, span: Span, base: Span, index: i64) -> Result<i64, Error> {
+        let text = self.text(base);
+        let stride = match self.find(text) {
+            Some(Name::Variable(_, stride) | Name::Shared(_, stride)) => stride,
+            Some(Name::DynamicShared(stride) | Name::Local(_, stride)) => stride,
+            Some(Name::KernelParameter(_) | Name::Parameter(_)) => {
+                return Err(self.unsupported(span, "subscripts of parameters"));
+            }
+            Some(_) => None,
+            None => return Err(self.invalid(base, format!("unknown name `{text}`"))),
+        };
+        let stride = stride.ok_or_else(|| self.invalid(span, format!("`{text}` is not an array")))?;
+        let offset = index.checked_mul(i64::from(stride)).filter(|offset| u32::try_from(*offset).is_ok());
+        offset.ok_or_else(|| self.invalid(span, "a subscript outside 32 bits"))
     }
 
     fn symbol(&mut self, symbol: Symbol, offset: i64) -> Operand {

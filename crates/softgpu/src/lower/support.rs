@@ -203,6 +203,7 @@ const MOVEMENT: &[Row] = &[
         &[
             "mov.b32 r, s;",
             "mov.u64 d, sh;",
+            "mov.u64 d, sh[8];",
             "mov.b64 {r, s}, d;",
             "mov.b128 w, {d, a};",
             "mov.pred p, q;",

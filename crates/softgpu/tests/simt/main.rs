@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod arithmetic;
+mod arrays;
 mod barriers;
 mod calls;
 mod compiled;
