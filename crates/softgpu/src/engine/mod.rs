@@ -11,7 +11,7 @@
 //! Execution is real time, but a host that must wake up for every event would be late for each. So events
 //! carry their *nominal* time: a block that slept until `t` goes on at `t`, however late the host comes to it,
 //! and its successor on the SM starts when it nominally ended. Being late is caught up, not added up: 132 SMs
-//! of 50 µs blocks keep their pace on a thread that looks in every 30 µs. Nothing ever happens before its
+//! of 50 µs blocks keep their pace on a thread that looks in every 400 µs. Nothing ever happens before its
 //! time, and a lag beyond `MAX_LAG` is given up (the host is simply too slow then).
 //!
 //! All of this is in *context time*, which stands still while the card gives the GPU to another context.

@@ -164,6 +164,11 @@ impl Queue {
         card.set_pending(&self.core.handle, waiting);
     }
 
+    /// Whether blocks wait for their places.
+    pub fn has_undispatched(&self) -> bool {
+        self.grids.iter().any(|grid| grid.undispatched() > 0)
+    }
+
     /// Whether blocks that have their place wait for a thread.
     pub fn has_backlog(&self) -> bool {
         !self.runnable.is_empty()

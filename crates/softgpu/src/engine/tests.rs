@@ -142,8 +142,8 @@ fn nothing_ends_before_its_time_and_lateness_does_not_add_up() {
     let submitted = crate::card::now();
     bench.context.wait(&task).unwrap();
     assert!(begin.elapsed().as_millis() >= 20);
-    let nominal = task.finished_at().unwrap() - submitted;
-    assert!(nominal >= Nanos::from_micros(19_900) && nominal < Nanos::from_millis(40), "{nominal}");
+    let (nominal, real) = (task.finished_at().unwrap() - submitted, crate::card::now() - submitted);
+    assert!(nominal >= Nanos::from_micros(19_900) && nominal <= real, "{nominal} of {real}");
 }
 
 #[test]
@@ -224,27 +224,28 @@ fn two_contexts_take_turns_and_share_the_time() {
 fn clocks_go_on_while_a_context_is_off() {
     let bench = Bench::new(Defaults { timeslice: Nanos::from_millis(5), ..four_sms() });
     let other = bench.engine.create_context().unwrap();
-    let theirs = other.submit(Work::Launch(bench.launch("sleep", 4 * 32 * 40, 1_000_000)), &[], 0);
-    let mine = bench.submit("wait_for_clock", 4, 60_000_000, &[], 0);
+    let theirs = other.submit(Work::Launch(bench.launch("sleep", 4 * 32 * 700, 1_000_000)), &[], 0);
+    let mine = bench.submit("wait_for_clock", 4, 300_000_000, &[], 0);
     let begin = crate::card::now();
     bench.context.wait(&mine).unwrap();
     let span = mine.finished_at().unwrap() - begin;
-    // Of any 60 ms it has the GPU for about half; a clock that stood still meanwhile would need 80 or more.
-    assert!(span < Nanos::from_millis(76), "{span}");
-    other.wait(&theirs).unwrap();
+    // It has the GPU for about half of the time; with a clock that stood still meanwhile it would take 600 ms.
+    assert!(span < Nanos::from_millis(500), "{span}");
+    other.destroy();
+    assert!(theirs.is_done());
 }
 
 #[test]
 fn the_shared_domain_runs_contexts_at_the_same_time() {
     let bench = Bench::new(Defaults { domain: Domain::Shared, ..four_sms() });
     let other = bench.engine.create_context().unwrap();
-    let mine = bench.submit("sleep", 16, 20_000_000, &[], 0);
-    let theirs = other.submit(Work::Launch(bench.launch("sleep", 16, 20_000_000)), &[], 0);
+    let mine = bench.submit("sleep", 16, 200_000_000, &[], 0);
+    let theirs = other.submit(Work::Launch(bench.launch("sleep", 16, 200_000_000)), &[], 0);
     let begin = crate::card::now();
     bench.context.wait(&mine).unwrap();
     other.wait(&theirs).unwrap();
     let span = theirs.finished_at().unwrap() - begin;
-    assert!(span < Nanos::from_millis(35), "{span}");
+    assert!(span < Nanos::from_millis(390), "{span}, which is one after the other");
     assert_eq!(bench.engine.card().switches(), 0);
 }
 

@@ -27,9 +27,12 @@ const SUCCESSORS: u32 = 64;
 const HEAD_START: Nanos = Nanos::from_micros(20);
 /// Sleepers taken at once: they are cheap, and taking the lock for each would cost more than they do.
 const SLEEPERS: usize = 64;
-/// With many sleepers, waking up for each costs more than it gives; they carry their nominal time anyway.
+/// With many sleepers, waking up for each costs more than it gives; they carry their nominal time anyway. While
+/// blocks wait for their places nobody outside can notice, so the nap may be long; near the end of a grid somebody
+/// may be waiting for it.
 const CROWD: usize = 8;
-const NAP: Nanos = Nanos::from_micros(30);
+const NAP: Nanos = Nanos::from_micros(15);
+const LONG_NAP: Nanos = Nanos::from_micros(400);
 const POLL_EVERY: Nanos = Nanos::from_micros(30);
 
 /// A thread's own buffers.
@@ -204,7 +207,11 @@ impl Engine {
                 return Ok((Arc::clone(&queue.core), standing));
             }
             let next = queue.sleeping.next_due().map(|due| due + standing.offset);
-            let nap = if queue.sleeping.len() > CROWD { now + NAP } else { Nanos::ZERO };
+            let nap = match queue.sleeping.len() > CROWD {
+                true if queue.has_undispatched() => now + LONG_NAP,
+                true => now + NAP,
+                false => Nanos::ZERO,
+            };
             until = earlier(until, next.map(|next| next.max(nap)));
             until = earlier(until, self.card.next_arbitration());
         }
