@@ -10,9 +10,9 @@ use cargo_metadata::{Metadata, Package};
 /// The rooms of the house by storey. A crate may use what lies below its own storey, nothing beside it.
 const STOREYS: [(&str, &[&str]); 7] = [
     ("words", &["model", "cuda-abi"]),
-    ("matter", &["ptx", "cubin", "board", "telemetry", "policy"]),
+    ("matter", &["ptx", "cubin", "board", "telemetry", "installation", "policy"]),
     ("engines", &["guard", "switch", "softgpu", "sim", "export"]),
-    ("products", &["shim", "softcuda", "daemon", "web", "k8s", "lab"]),
+    ("products", &["shim", "softcuda", "nullcuda", "daemon", "web", "k8s", "lab"]),
     ("command", &["cli"]),
     ("proof", &["conformance"]),
     ("chores", &["xtask"]),

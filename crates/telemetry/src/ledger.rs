@@ -1,0 +1,218 @@
+//! The writer: a process about itself.
+//!
+//! Used inside other people's programs. So nothing here touches the heap, waits, or can fail once the memory is
+//! there; and the file has its room before it is mapped, since a store into a mapping on a full disk is a SIGBUS.
+
+use std::ffi::CStr;
+use std::io::Write as _;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::layout::{BYTES, KERNELS, KernelEntry, Layout, MAGIC, SHARDS, VERSION};
+use crate::{Counter, Error, Note};
+
+/// The ledger of this process. It stays mapped until the process ends: threads may count at any time.
+#[derive(Clone, Copy)]
+pub struct Ledger {
+    layout: &'static Layout,
+}
+
+/// A kernel as the ledger lists it.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelIdentity<'a> {
+    pub name: &'a [u8],
+    pub module_hash: u128,
+    pub parameter_bytes: u32,
+    pub parameter_count: u32,
+}
+
+/// A kernel's place in the ledger.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    entry: &'static KernelEntry,
+}
+
+impl Ledger {
+    /// Makes the file `<pid>-<time>.ledger` in a folder, and maps it. `program` is what a reader is told is running.
+    pub fn create(folder: &CStr, program: &[u8]) -> Result<Ledger, Error> {
+        let pid = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let mut path = [0; 4096];
+        let mut rest = &mut path[..];
+        let folder = folder.to_bytes();
+        let age = (now.tv_sec, now.tv_nsec);
+        rest.write_all(folder)
+            .and_then(|()| write!(rest, "/{pid}-{}{:09}.ledger\0", age.0, age.1))
+            .map_err(|_| Error::NameTooLong)?;
+        let path = CStr::from_bytes_until_nul(&path).expect("a zero was written behind the name");
+        let layout = map_file(path).map_err(Error::Make)?;
+        Ok(Ledger::begin(layout, pid, program))
+    }
+
+    /// A ledger that nobody else sees: counting goes on where there is no folder to count in.
+    pub fn private() -> Result<Ledger, Error> {
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a new mapping, at a place of the kernel's choice.
+        let memory = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), BYTES, prot, flags) };
+        // SAFETY: the mapping has the size of a layout, is zeroed, and is never unmapped.
+        let layout = unsafe { &*memory.map_err(Error::Make)?.cast::<Layout>() };
+        Ok(Ledger::begin(layout, rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(), b""))
+    }
+
+    fn begin(layout: &'static Layout, pid: u32, program: &[u8]) -> Ledger {
+        let header = &layout.header;
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let (seconds, nanos) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.pid.store(pid, Ordering::Relaxed);
+        header.started.store(seconds * 1_000_000_000 + nanos, Ordering::Relaxed);
+        header.program.write(program);
+        // SYNC(ledger-open): pairs with the reader, who looks for the magic first.
+        header.magic.store(MAGIC, Ordering::Release);
+        Ledger { layout }
+    }
+
+    #[inline]
+    pub fn add(&self, counter: Counter, amount: u64) {
+        self.layout.shards[shard()].counters[counter as usize].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    pub fn note(&self, note: Note) {
+        self.layout.header.notes.fetch_or(note.bit(), Ordering::Relaxed);
+    }
+
+    /// Says something in words; only the first who does is heard.
+    pub fn detail(&self, text: &[u8]) {
+        self.layout.header.detail.write(text);
+    }
+
+    /// Which driver is behind.
+    pub fn driver(&self, path: &[u8], version: i32) {
+        self.layout.header.driver_version.store(version, Ordering::Relaxed);
+        self.layout.header.driver.write(path);
+    }
+
+    /// The place of a kernel, found or taken; `None` when all places are.
+    pub fn kernel(&self, identity: &KernelIdentity<'_>) -> Option<Kernel> {
+        let key = key(identity);
+        let first = usize::try_from(key % KERNELS as u64).expect("less than the number of kernels");
+        let places = self.layout.kernels[first..].iter().chain(&self.layout.kernels[..first]);
+        for entry in places {
+            match entry.key.compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    describe(entry, identity);
+                    return Some(Kernel { entry });
+                }
+                Err(other) if other == key => return Some(Kernel { entry }),
+                Err(_) => {}
+            }
+        }
+        self.note(Note::KernelsOverflow);
+        None
+    }
+}
+
+impl Kernel {
+    /// A launch of so many blocks.
+    #[inline]
+    pub fn launched(&self, blocks: u64) {
+        self.entry.launches.fetch_add(1, Ordering::Relaxed);
+        self.entry.blocks.fetch_add(blocks, Ordering::Relaxed);
+    }
+
+    /// So many nodes of a launched graph.
+    pub fn in_graph(&self, times: u64) {
+        self.entry.in_graphs.fetch_add(times, Ordering::Relaxed);
+    }
+}
+
+fn describe(entry: &KernelEntry, identity: &KernelIdentity<'_>) {
+    let halves = [identity.module_hash as u64, (identity.module_hash >> 64) as u64];
+    for (place, half) in entry.module_hash.iter().zip(halves) {
+        place.store(half, Ordering::Relaxed);
+    }
+    entry.parameter_bytes.store(identity.parameter_bytes, Ordering::Relaxed);
+    entry.parameter_count.store(identity.parameter_count, Ordering::Relaxed);
+    entry.name.write(identity.name);
+    // SYNC(ledger-kernel): pairs with the reader, who passes over entries that are not ready.
+    entry.ready.store(1, Ordering::Release);
+}
+
+/// Never zero. Two kernels of one key would be counted as one, which 64 bits make a curiosity.
+fn key(identity: &KernelIdentity<'_>) -> u64 {
+    let fold = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = identity.name.iter().fold(0xcbf2_9ce4_8422_2325, fold);
+    identity.module_hash.to_le_bytes().iter().fold(hash, fold) | 1
+}
+
+fn map_file(path: &CStr) -> Result<&'static Layout, Errno> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+    let mapped = reserve(&file).and_then(|()| {
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        // SAFETY: a new mapping, at a place of the kernel's choice.
+        unsafe { rustix::mm::mmap(ptr::null_mut(), BYTES, prot, flags, &file, 0) }
+    });
+    match mapped {
+        // SAFETY: the mapping has the size of a layout, is zeroed, is never unmapped, and is made of atomics, so
+        // that it may change under us.
+        Ok(memory) => Ok(unsafe { &*memory.cast::<Layout>() }),
+        Err(error) => {
+            // A ledger that cannot be written is better absent than empty.
+            let _ = rustix::fs::unlink(path);
+            Err(error)
+        }
+    }
+}
+
+/// Gives the file all its blocks now, so that no later store can find the disk full.
+fn reserve(file: &OwnedFd) -> Result<(), Errno> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BYTES as u64) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        other => return other,
+    }
+    let zeros = [0; 4096];
+    let mut written = 0;
+    while written < BYTES {
+        let part = zeros.len().min(BYTES - written);
+        written += rustix::io::write(file, &zeros[..part])?;
+    }
+    Ok(())
+}
+
+/// Which shard this thread counts in. The thread pointer tells threads apart and costs one instruction, where a
+/// thread-local variable of a loaded library costs a call.
+#[inline]
+fn shard() -> usize {
+    let mixed = thread_pointer().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (u64::BITS - SHARDS.ilog2())) as usize
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn thread_pointer() -> u64 {
+    let pointer: u64;
+    // SAFETY: the first word behind fs is the thread control block's own address, by the ABI of this system.
+    unsafe {
+        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, preserves_flags, readonly, pure))
+    };
+    pointer
+}
+
+#[cfg(target_arch = "aarch64")]
+#[inline]
+fn thread_pointer() -> u64 {
+    let pointer: u64;
+    // SAFETY: reads a register that every thread has.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags))
+    };
+    pointer
+}
+
+const _: () = assert!(SHARDS.is_power_of_two());
