@@ -1,0 +1,34 @@
+//! What can go wrong when a file is looked at.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::Architecture;
+
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("there is no command {command} in PATH; check the spelling, or give its path")]
+    NoCommand { command: String },
+    #[error("there is no file {}; check the path", .path.display())]
+    NoFile { path: PathBuf },
+    #[error("{} is a folder; name a file in it", .path.display())]
+    Folder { path: PathBuf },
+    #[error("{} may not be executed by you; `chmod +x` makes a file a command", .path.display())]
+    NotExecutable { path: PathBuf },
+    #[error("{} is neither a program nor a script that this system can execute", .path.display())]
+    NoProgram { path: PathBuf },
+    #[error("{} is a script whose interpreters are scripts without end; its #! line must lead to a program", .path.display())]
+    EndlessScripts { path: PathBuf },
+    #[error("the script {} wants the interpreter {}, which cannot be used: {source}", .script.display(), .interpreter.display())]
+    Interpreter { script: PathBuf, interpreter: PathBuf, source: Box<Error> },
+    #[error("cannot read {}: {source}; ask its owner for read permission", .path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} is no library: it does not begin as an ELF file does", .path.display())]
+    NotElf { path: PathBuf },
+    #[error("{} is damaged ({reason}); install it again", .path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error("{} is for {found}, and this system needs {}; install the one for this system", .path.display(), Architecture::HERE)]
+    Architecture { path: PathBuf, found: Architecture },
+}

@@ -1,0 +1,22 @@
+//! The CUDA driver and programs as installed on this machine.
+//!
+//! Four questions are answered here, each by looking and never by changing anything:
+//!
+//! * [`search`]: where may the real `libcuda.so.1` be? The shim asks this inside other people's processes, so it
+//!   is pure, takes what it reads as bytes, and allocates nothing.
+//! * [`library`]: what is this library file: whose, for which architecture, exporting which names?
+//! * [`program`]: will a library preloaded into this command be loaded at all? The loader says nothing when it is
+//!   not (static programs, set-user-id programs, another C library), so somebody must ask beforehand.
+//! * [`machine`]: kernel module, device nodes, MPS, containers, other preloads.
+//!
+//! Files come from anybody: every offset in them is an allegation until checked.
+#![forbid(unsafe_code)]
+
+mod architecture;
+mod cache;
+mod error;
+pub mod program;
+pub mod search;
+
+pub use architecture::Architecture;
+pub use error::Error;
