@@ -10,7 +10,8 @@
 //!
 //! A fixture of tests and benchmarks; never installed.
 
-#![allow(non_snake_case, clippy::too_many_arguments)]
+// The safety of a CUDA function is in its manual.
+#![allow(non_snake_case, clippy::missing_safety_doc, clippy::too_many_arguments)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -79,9 +80,8 @@ mod spoken {
         flags: cuuint64_t,
         symbolStatus: *mut CUdriverProcAddressQueryResult,
     ) -> CUresult {
-        let known = u64::from(
-            CU_GET_PROC_ADDRESS_LEGACY_STREAM.0 | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM.0,
-        );
+        let known =
+            u64::from(CU_GET_PROC_ADDRESS_LEGACY_STREAM.0 | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM.0);
         if symbol.is_null() || flags & !known != 0 || cudaVersion > VERSION {
             return CUDA_ERROR_INVALID_VALUE;
         }
