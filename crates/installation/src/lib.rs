@@ -1,9 +1,10 @@
 //! The CUDA driver and programs as installed on this machine.
 //!
-//! Four questions are answered here, each by looking and never by changing anything:
+//! Five questions are answered here, each by looking and never by changing anything:
 //!
 //! * [`search`]: where may the real `libcuda.so.1` be? The shim asks this inside other people's processes, so it
 //!   is pure, takes what it reads as bytes, and allocates nothing.
+//! * [`driver`]: of the places it may be, where is it?
 //! * [`library`]: what is this library file: whose, for which architecture, exporting which names?
 //! * [`program`]: will a library preloaded into this command be loaded at all? The loader says nothing when it is
 //!   not (static programs, set-user-id programs, another C library), so somebody must ask beforehand.
@@ -14,9 +15,14 @@
 
 mod architecture;
 mod cache;
+pub mod driver;
 mod error;
+pub mod library;
+pub mod machine;
 pub mod program;
 pub mod search;
 
 pub use architecture::Architecture;
 pub use error::Error;
+pub use library::Library;
+pub use machine::Machine;
