@@ -32,6 +32,7 @@ macro_rules! functions {
         }
     };
 }
+pub(crate) use functions;
 
 functions! {
     init = "cuInit" (c_uint);
@@ -53,13 +54,13 @@ functions! {
     stream_synchronize = "cuStreamSynchronize" (CUstream);
 }
 
-struct Library {
+pub(crate) struct Library {
     handle: *mut c_void,
     path: PathBuf,
 }
 
 impl Library {
-    fn open(path: &Path) -> Result<Library, Error> {
+    pub fn open(path: &Path) -> Result<Library, Error> {
         let refused = |reason| Error::Open { path: path.to_owned(), reason };
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| refused("a zero byte in the path".into()))?;
@@ -71,7 +72,7 @@ impl Library {
         Ok(Library { handle, path: path.to_owned() })
     }
 
-    fn find(&self, name: &'static str) -> Result<*mut c_void, Error> {
+    pub fn find(&self, name: &'static str) -> Result<*mut c_void, Error> {
         let symbol = CString::new(name).expect("names of functions hold no zero byte");
         // SAFETY: the handle is open for the life of the process and the name is a C string.
         let address = unsafe { libc::dlsym(self.handle, symbol.as_ptr()) };
@@ -210,15 +211,21 @@ impl Driver {
         if result == cuda_abi::CUDA_SUCCESS {
             return Ok(());
         }
-        let mut text: *const c_char = ptr::null();
-        // SAFETY: a valid place for the answer.
-        unsafe { (self.functions.error_name)(result, &mut text) };
-        let name = if text.is_null() {
-            "an unknown error".to_owned()
-        } else {
-            // SAFETY: the driver answers with a static C string.
-            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-        };
-        Err(Error::Driver { call, code: result.0, name })
+        Err(Error::Driver { call, code: result.0, name: error_name(self.functions.error_name, result) })
     }
+}
+
+/// `cuGetErrorName`.
+pub(crate) type ErrorName = unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult;
+
+/// The driver's own word for an answer.
+pub(crate) fn error_name(ask: ErrorName, result: CUresult) -> String {
+    let mut text: *const c_char = ptr::null();
+    // SAFETY: a valid place for the answer.
+    unsafe { ask(result, &mut text) };
+    if text.is_null() {
+        return "an unknown error".to_owned();
+    }
+    // SAFETY: the driver answers with a static C string.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

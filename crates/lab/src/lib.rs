@@ -3,7 +3,7 @@
 //! A claim about sharing a GPU is a figure measured side by side in one run: a tenant alone, the same tenant
 //! beside another. This crate has the parts: a small client of any `libcuda.so.1` (`driver`), synthetic
 //! tenants that leave checkable traces (`tenant`), the summary of what a tenant measured and how it travels
-//! between processes (`report`), the experiment that starts tenants as separate processes (`experiment`), and
+//! between processes (`report`), what a driver says about itself (`probe`), the experiment that starts tenants as separate processes (`experiment`), and
 //! the speed of a software GPU (`bench`).
 //! It prints nothing; whoever shows figures to a person does that.
 
@@ -11,6 +11,7 @@ mod bench;
 mod driver;
 mod error;
 mod experiment;
+mod probe;
 mod quantiles;
 mod report;
 mod tenant;
@@ -18,6 +19,7 @@ mod tenant;
 pub use bench::{Bench, Pace};
 pub use error::Error;
 pub use experiment::{Experiment, Phase, Progress, Result as PhaseResult};
+pub use probe::{Gpu, Probe, probe};
 pub use quantiles::Quantiles;
 pub use report::Report;
 pub use tenant::{Job, serve};
