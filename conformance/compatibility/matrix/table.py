@@ -1,0 +1,51 @@
+"""The table, for a terminal or for the documentation."""
+
+HEADINGS = (
+    "program", "same results", "start-up", "launch, driver", "launch, framework", "counted: ebb / profiler", "verdict",
+)  # fmt: skip
+
+
+def cells(verdict):
+    if verdict.skipped:
+        return (verdict.title, "", "", "", "", "", "skipped")
+    same = {True: "yes", False: "NO", None: "–"}[verdict.same]
+    start_up = "–"
+    if verdict.start_up:
+        without, through = verdict.start_up
+        start_up = f"{without:.2f} → {through:.2f} s ({through / without - 1:+.1%})"
+    counted = f"{verdict.counted} / {verdict.profiled}" if verdict.counted is not None else "–"
+    verdict_word = "pass" if verdict.passed else "FAIL"
+    return (verdict.title, same, start_up, cost(verdict.launch), cost(verdict.framework), counted, verdict_word)
+
+
+def cost(pair):
+    if not pair:
+        return "–"
+    return f"{pair.without / 1000:.2f} → {pair.through / 1000:.2f} µs ({pair.difference:+.0f} ns)"
+
+
+def text(verdicts):
+    rows = [HEADINGS, *map(cells, verdicts)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def markdown(verdicts, machine, settings):
+    lines = [f"*{about(machine)}. {settings}*", ""]
+    lines += ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
+    lines += ["| " + " | ".join(cells(verdict)) + " |" for verdict in verdicts]
+    notes = remarks(verdicts)
+    return "\n".join(lines + ([""] + [f"* {note}" for note in notes] if notes else []))
+
+
+def remarks(verdicts):
+    """Whatever the cells have no room for: why a row failed or was skipped, and what is odd about it."""
+    result = []
+    for verdict in verdicts:
+        for sentence in [verdict.skipped] * bool(verdict.skipped) + verdict.failures + verdict.remarks:
+            result.append(f"{verdict.row}: {sentence}")
+    return result
+
+
+def about(machine):
+    return ", ".join(f"{name} {value}" for name, value in machine.items() if value)
