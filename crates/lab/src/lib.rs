@@ -1,10 +1,10 @@
 //! Workloads and experiments.
 //!
 //! A claim about sharing a GPU is a figure measured side by side in one run: a tenant alone, the same tenant
-//! beside another. This crate has the parts: a small client of any `libcuda.so.1` (`driver`), synthetic
-//! tenants that leave checkable traces (`tenant`), the summary of what a tenant measured and how it travels
-//! between processes (`report`), what a driver says about itself (`probe`), the experiment that starts tenants as separate processes (`experiment`), and
-//! the speed of a software GPU (`bench`).
+//! beside another. This crate has the parts: a small client of any `libcuda.so.1` (`driver`), what a driver says
+//! about itself (`probe`), synthetic tenants that leave checkable traces (`tenant`), the summary of what a tenant
+//! measured and how it travels between processes (`report`), the experiment that starts tenants as separate
+//! processes (`experiment`), and the speed of a software GPU (`bench`).
 //! It prints nothing; whoever shows figures to a person does that.
 
 mod bench;
