@@ -45,6 +45,9 @@ impl Search {
     fn consider(&mut self, source: Source, path: &Path) -> ControlFlow<()> {
         match Library::read(path) {
             Ok(library) if library.is_shim() => self.shims.push(path.to_owned()),
+            Ok(library) if !library.is_driver() => {
+                self.refused.push((source, Error::NoDriver { path: path.to_owned() }));
+            }
             Ok(library) => {
                 self.found = Some((source, library));
                 return ControlFlow::Break(());
@@ -60,26 +63,44 @@ impl Search {
 mod tests {
     use super::*;
 
+    /// A shared library that exports one function.
+    fn library(path: &Path, function: &str) -> bool {
+        let source = path.with_extension("c");
+        fs::write(&source, format!("int {function}(void) {{ return 0; }}\n")).unwrap();
+        let mut compiler = std::process::Command::new("cc");
+        compiler.args(["-shared", "-nostdlib", "-o"]).arg(path).arg(&source);
+        compiler.status().is_ok_and(|status| status.success())
+    }
+
     #[test]
     fn files_that_cannot_be_a_driver_are_passed_over_and_reported() {
-        let Ok(cache) = fs::read(CACHE) else {
-            eprintln!("skipped: this machine has no loader cache");
-            return;
+        let root = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            fs::create_dir(root.path().join(name)).unwrap();
+            root.path().join(name).join(search::DRIVER)
         };
-        let Some(library) = crate::cache::paths(&cache, b"libc.so.6").next() else {
-            eprintln!("skipped: no C library is known to the loader");
+        let (text, shim, other, good) = (folder("text"), folder("shim"), folder("other"), folder("good"));
+        fs::write(&text, "not a library").unwrap();
+        let built =
+            library(&shim, search::SHIM_MARK) && library(&other, "something") && library(&good, "cuInit");
+        if !built {
+            eprintln!("skipped: there is no C compiler");
             return;
-        };
-        let (bad, good) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        fs::write(bad.path().join(search::DRIVER), "not a library").unwrap();
-        fs::copy(OsStr::from_bytes(library), good.path().join(search::DRIVER)).unwrap();
-        let library_path = format!("/nowhere:{}:{}", bad.path().display(), good.path().display());
+        }
+        let folders = ["text", "nowhere", "shim", "other", "good"];
+        let folders: Vec<_> =
+            folders.iter().map(|name| root.path().join(name).display().to_string()).collect();
+        let library_path = folders.join(":");
         let surroundings =
             Surroundings { library_path: Some(library_path.as_bytes()), ..Surroundings::default() };
         let search = Search::new(&surroundings);
         let (source, found) = search.found.unwrap();
-        assert_eq!((source, found.path), (Source::LibraryPath, good.path().join(search::DRIVER)));
-        assert!(matches!(search.refused.as_slice(), [(Source::LibraryPath, Error::NotElf { .. })]));
+        assert_eq!((source, found.path), (Source::LibraryPath, good));
+        assert_eq!(search.shims, [shim]);
+        assert!(matches!(
+            search.refused.as_slice(),
+            [(Source::LibraryPath, Error::NotElf { .. }), (Source::LibraryPath, Error::NoDriver { .. })]
+        ));
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub enum Error {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{} is no library: it does not begin as an ELF file does", .path.display())]
     NotElf { path: PathBuf },
+    #[error("{} is no CUDA driver, since it does not export cuInit; name another", .path.display())]
+    NoDriver { path: PathBuf },
     #[error("{} is damaged ({reason}); install it again", .path.display())]
     Damaged { path: PathBuf, reason: String },
     #[error("{} is for {found}, and this system needs {}; install the one for this system", .path.display(), Architecture::HERE)]

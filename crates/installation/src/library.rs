@@ -72,7 +72,16 @@ impl Library {
 
     /// Whether it is ebb's own stand-in for the driver.
     pub fn is_shim(&self) -> bool {
-        self.exports.iter().any(|export| export.name == SHIM_MARK)
+        self.exports(SHIM_MARK)
+    }
+
+    /// Whether it can be asked for a GPU.
+    pub fn is_driver(&self) -> bool {
+        self.exports("cuInit")
+    }
+
+    fn exports(&self, name: &str) -> bool {
+        self.exports.iter().any(|export| export.name == name)
     }
 
     /// The driver's version, `580.159.04` for `libcuda.so.580.159.04`.
