@@ -1,7 +1,10 @@
 //! What can be typed.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use model::{Class, Domain};
@@ -16,6 +19,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Run a command with ebb in front of the CUDA driver
+    Run(RunOptions),
     /// Run a latency tenant and a best-effort tenant on the software GPU, alone and together, and compare
     Demo(DemoOptions),
     /// Look at a software GPU or change how its contexts share it
@@ -43,6 +48,60 @@ pub enum Verb {
 pub enum Output {
     Text,
     Json,
+}
+
+/// ebb adds its library to the command's environment and then becomes the command: same process, same status, same
+/// terminal. With a report it stays as the command's parent, passes signals on, and exits with the command's status.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_HELP)]
+pub struct RunOptions {
+    /// Say in the end which processes used CUDA and what they launched: on standard error, or into a file
+    #[arg(
+        long,
+        value_name = "text|json[:FILE]",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "text",
+        value_parser = OsStringValueParser::new().try_map(|text| report(&text))
+    )]
+    pub report: Option<ReportOption>,
+    /// Give the command this device instead of the machine's GPUs
+    #[arg(long, value_enum, conflicts_with = "driver")]
+    pub device: Option<Device>,
+    /// Put this driver library behind ebb [default: the one installed]
+    #[arg(long, value_name = "LIBCUDA")]
+    pub driver: Option<PathBuf>,
+    /// Do not warn when ebb cannot see the command
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+const RUN_HELP: &str = "\
+Examples:
+  ebb run -- python train.py
+  ebb run --report -- python train.py
+  ebb run --report=json:report.json -- ./simulate --steps 1000
+  ebb run --device soft -- ./driver-api-program
+
+Exit status:
+  that of the command; 128+N if signal N ended it; 125 if ebb failed, 126 if the command cannot be
+  executed, 127 if it cannot be found";
+
+/// A device that is not simply the machine's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Device {
+    /// The software GPU
+    Soft,
+}
+
+/// The form of a report and where it goes; standard error if nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportOption {
+    pub form: Output,
+    pub file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -119,6 +178,22 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+fn report(text: &OsStr) -> Result<ReportOption, String> {
+    let mut parts = text.as_bytes().splitn(2, |&byte| byte == b':');
+    let form = match parts.next() {
+        Some(b"text") => Some(Output::Text),
+        Some(b"json") => Some(Output::Json),
+        _ => None,
+    };
+    let file = parts.next().map(|file| PathBuf::from(OsString::from_vec(file.to_owned())));
+    match form {
+        Some(form) if file.as_ref().is_none_or(|file| !file.as_os_str().is_empty()) => {
+            Ok(ReportOption { form, file })
+        }
+        _ => Err("text, json, text:FILE or json:FILE is wanted".to_owned()),
+    }
+}
+
 fn slice(text: &str) -> Result<(u64, u64), String> {
     let parsed = text.split_once('=').and_then(|(context, micros)| {
         let micros = micros.parse::<u64>().ok().filter(|micros| (1..=10_000_000).contains(micros))?;
@@ -141,6 +216,31 @@ mod tests {
     fn bad_spans_are_refused_with_what_is_wanted() {
         let error = Arguments::try_parse_from(["ebb", "demo", "--seconds", "0"]).unwrap_err().to_string();
         assert!(error.contains("0.1 to 3600"), "{error}");
+    }
+
+    #[test]
+    fn a_report_has_a_form_and_perhaps_a_file() {
+        let stderr = |form| Ok(ReportOption { form, file: None });
+        assert_eq!(report(OsStr::new("text")), stderr(Output::Text));
+        assert_eq!(report(OsStr::new("json")), stderr(Output::Json));
+        let file = Some(PathBuf::from("a:b"));
+        assert_eq!(report(OsStr::new("json:a:b")), Ok(ReportOption { form: Output::Json, file }));
+        for wrong in ["", "yaml", "json:", ":x"] {
+            assert!(report(OsStr::new(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_command_belongs_to_it() {
+        let parse = |line: &str| match Arguments::try_parse_from(line.split(' ')).unwrap().verb {
+            Verb::Run(options) => options,
+            other => panic!("{other:?}"),
+        };
+        let options = parse("ebb run --report -- a --report=json -- b");
+        assert_eq!(options.command, ["a", "--report=json", "--", "b"]);
+        assert_eq!(options.report.unwrap().form, Output::Text);
+        assert_eq!(parse("ebb run a --quiet").command, ["a", "--quiet"]);
+        assert!(Arguments::try_parse_from(["ebb", "run"]).is_err());
     }
 
     #[test]

@@ -8,12 +8,13 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Experiment, Job, Phase, PhaseResult, Report};
 use model::Domain;
 
 use crate::arguments::{DemoOptions, Output, TenantOptions};
+use crate::beside::software_driver;
 
 /// One line of the table.
 struct Row {
@@ -113,23 +114,6 @@ impl Drop for Cards {
         let own = std::process::id().to_string();
         self.remove(|pid| pid == own);
     }
-}
-
-/// `libcuda.so.1` of the software GPU: in a folder beside this program, or in the library folder of an
-/// installation.
-pub fn software_driver() -> Result<PathBuf> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let folder = program.parent().context("this program's file is in no folder")?;
-    let candidates = [folder.join("softcuda/libcuda.so.1"), folder.join("../lib/ebb/softcuda/libcuda.so.1")];
-    for candidate in &candidates {
-        if candidate.exists() {
-            return Ok(candidate.clone());
-        }
-    }
-    bail!(
-        "there is no software GPU at {}; `cargo demo` builds it and runs this, or name a driver with --driver",
-        candidates[0].display()
-    )
 }
 
 fn bar(length: u64) -> ProgressBar {

@@ -3,8 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod beside;
 mod demo;
 mod document;
+mod json;
+mod run;
 mod soft;
 
 use std::process::ExitCode;
@@ -15,6 +18,7 @@ use arguments::{Arguments, Verb};
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().verb {
+        Verb::Run(options) => return run::run(&options),
         Verb::Demo(options) => demo::run(&options),
         Verb::Soft(verb) => soft::run(&verb),
         Verb::Version { output } => document::version(output),

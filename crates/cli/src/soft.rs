@@ -9,7 +9,7 @@ use model::Nanos;
 use softgpu::card::{Card, ContextView};
 
 use crate::arguments::{Output, SoftVerb};
-use crate::demo::software_driver;
+use crate::beside::software_driver;
 
 pub fn run(verb: &SoftVerb) -> Result<()> {
     match verb {

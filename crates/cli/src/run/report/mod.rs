@@ -1,0 +1,135 @@
+//! The report: what the ledgers of a command's processes say together.
+
+mod json;
+mod text;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use telemetry::{Counter, KernelReading, Reading};
+
+use super::supervise::End;
+use super::watch::Bypass;
+use crate::arguments::{Output, ReportOption};
+
+/// Whether ebb can have seen what the command did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sight {
+    Clear,
+    /// No, for this reason.
+    Blind(String),
+}
+
+/// Everything that is known when a command has ended.
+pub struct Report {
+    pub command: Vec<String>,
+    pub end: End,
+    pub lasted: Duration,
+    pub readings: Vec<Reading>,
+    pub round: Vec<Bypass>,
+    pub sight: Sight,
+    /// Ledgers that could not be read.
+    pub remarks: Vec<String>,
+}
+
+impl Report {
+    fn total(&self, counter: Counter) -> u64 {
+        self.readings.iter().map(|reading| reading.count(counter)).fold(0, u64::saturating_add)
+    }
+
+    /// The kernels of all processes, most launched first. The same kernel of the same module is one.
+    fn kernels(&self) -> Vec<KernelReading> {
+        let mut kernels: HashMap<(&str, u128), KernelReading> = HashMap::new();
+        for kernel in self.readings.iter().flat_map(|reading| &reading.kernels) {
+            kernels
+                .entry((&kernel.name, kernel.module_hash))
+                .and_modify(|sum| {
+                    sum.launches = sum.launches.saturating_add(kernel.launches);
+                    sum.in_graphs = sum.in_graphs.saturating_add(kernel.in_graphs);
+                    sum.blocks = sum.blocks.saturating_add(kernel.blocks);
+                })
+                .or_insert_with(|| kernel.clone());
+        }
+        let mut kernels: Vec<_> = kernels.into_values().collect();
+        kernels.sort_by(|a, b| {
+            let order = b.total().cmp(&a.total()).then_with(|| a.name.cmp(&b.name));
+            order.then_with(|| a.module_hash.cmp(&b.module_hash))
+        });
+        kernels
+    }
+
+    /// Whether CUDA was used, where that is known.
+    fn used(&self) -> Option<bool> {
+        if !self.readings.is_empty() || !self.round.is_empty() {
+            return Some(true);
+        }
+        (self.sight == Sight::Clear).then_some(false)
+    }
+
+    /// What a reader must know about the figures, in sentences.
+    fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        match (&self.sight, self.used()) {
+            (Sight::Blind(reason), Some(_)) => {
+                sentences.push(format!("There may be more than was counted: {reason}."));
+            }
+            (Sight::Blind(reason), None) => sentences.push(format!("There are no figures: {reason}.")),
+            (Sight::Clear, Some(false)) => sentences.push("CUDA was never used by this command.".to_owned()),
+            (Sight::Clear, _) => {}
+        }
+        for Bypass { pid, program, library } in &self.round {
+            sentences.push(format!(
+                "Process {pid} ({program}) reached the driver round ebb: it mapped {} and not ebb's library. Its \
+                 environment may have been cleaned (sudo, env -i, a container), or it is statically linked; \
+                 `ebb doctor -- COMMAND` says more.",
+                library.display()
+            ));
+        }
+        for reading in &self.readings {
+            for note in &reading.notes {
+                sentences.push(format!("Process {}: {}.", reading.pid, note.sentence()));
+            }
+            if !reading.detail.is_empty() {
+                sentences.push(format!("Process {} says: {}.", reading.pid, reading.detail));
+            }
+        }
+        sentences.extend(self.remarks.iter().map(|remark| format!("Not counted: {remark}.")));
+        sentences
+    }
+}
+
+/// Where a report goes, open since before the command began.
+pub struct Target {
+    form: Output,
+    file: Option<(File, String)>,
+}
+
+impl Target {
+    pub fn open(option: &ReportOption) -> Result<Target> {
+        let Some(path) = &option.file else { return Ok(Target { form: option.form, file: None }) };
+        // What stands in the file stays there until there is something better.
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let name = path.display().to_string();
+        let file =
+            file.with_context(|| format!("the report cannot be written to {name}; name another file"))?;
+        Ok(Target { form: option.form, file: Some((file, name)) })
+    }
+
+    pub fn write(self, report: &Report) -> Result<()> {
+        let text = match self.form {
+            Output::Text => text::write(report),
+            Output::Json => format!("{}\n", json::write(report)),
+        };
+        let Some((mut file, name)) = self.file else {
+            // Nobody may be listening any more.
+            let _ = io::stderr().write_all(text.as_bytes());
+            return Ok(());
+        };
+        // A pipe or a terminal has no length to set.
+        let _ = file.set_len(0);
+        file.write_all(text.as_bytes()).with_context(|| format!("the report could not be written to {name}"))
+    }
+}
