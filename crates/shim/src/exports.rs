@@ -1,0 +1,53 @@
+//! The symbols of the library.
+//!
+//! Every function of the driver is exported and forwarded. After the call, its hook looks on, if it has one; where it
+//! has none (`entry::Unwatched`) nothing is left of that line, and the function is a load and a jump.
+
+#![allow(non_snake_case, clippy::too_many_arguments)]
+
+use std::ffi::{c_int, c_void};
+
+use cuda_abi::{CUresult, Function};
+
+use crate::entry::{self, Raw};
+use crate::hooks::seen;
+
+/// What a call does: it goes to the driver, but for those that are answered here. A named import hides a glob.
+mod chosen {
+    pub use crate::address::{cuGetProcAddress, cuGetProcAddress_v2};
+    pub use crate::hooks::cuGraphNodeSetEnabled;
+    pub use crate::next::call::*;
+}
+
+macro_rules! export_each {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(
+            /// # Safety
+            /// As the driver's manual says.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> CUresult {
+                // SAFETY: passed on to our caller.
+                let result = unsafe { chosen::$name($($arg),*) };
+                entry::observe(seen::$name, stringify!($name), result, || ($({
+                    // SAFETY: an argument of a call that the driver has just answered.
+                    unsafe { Raw::new($arg) }
+                },)*));
+                result
+            }
+        )*
+
+        const ADDRESSES: [*const c_void; Function::COUNT] = [$($name as *const c_void),*];
+    };
+}
+cuda_abi::for_each_function!(export_each);
+
+/// Says that a library is ebb's shim, and which layout of ledgers it writes.
+#[unsafe(no_mangle)]
+pub extern "C" fn ebb_shim_version() -> c_int {
+    1
+}
+
+/// Where a function of this library is, for `cuGetProcAddress`.
+pub fn address_of(function: Function) -> *const c_void {
+    ADDRESSES[function.index()]
+}

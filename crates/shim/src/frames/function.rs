@@ -1,0 +1,135 @@
+//! Functions and kernels: what a launch names.
+
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use cuda_abi::{CUDA_SUCCESS, CUfunction, CUkernel, CUresult};
+use telemetry::{Kernel, KernelIdentity, Ledger, Note};
+
+use super::{Frames, Module};
+use crate::{arena, next};
+
+/// Which of the two kinds of handle a kernel goes by. Both may be launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// A `CUfunction`.
+    Module,
+    /// A `CUkernel`.
+    Library,
+}
+
+/// What is known about a kernel from the moment its handle was given out.
+pub struct Frame {
+    pub name: &'static [u8],
+    pub module: &'static Module,
+    handle: usize,
+    of: Of,
+    /// Null until the first launch.
+    learned: AtomicPtr<Learned>,
+}
+
+/// What is looked up when a kernel is first launched.
+pub struct Learned {
+    #[expect(
+        dead_code,
+        reason = "what a hook must know that copies a launch's parameters; the ledger has it too"
+    )]
+    pub parameters: Parameters,
+    /// Its place in the ledger, if there was one left.
+    pub kernel: Option<Kernel>,
+}
+
+#[derive(Clone, Copy, Default)]
+pub struct Parameters {
+    pub count: u32,
+    /// From the first byte of the first to the last byte of the last.
+    pub bytes: u32,
+}
+
+impl Frames {
+    /// The driver has given out a handle for a name in a module or library.
+    pub fn found(&self, handle: usize, of: Of, module: usize, name: &CStr) -> Option<()> {
+        let (module, name) = (self.module(module), name.to_bytes());
+        let known = self.functions.get(handle);
+        if known.is_some_and(|frame| frame.name == name && ptr::eq(frame.module, module)) {
+            return Some(());
+        }
+        let name = arena::copy(name)?;
+        let learned = AtomicPtr::new(ptr::null_mut());
+        self.functions.put(handle, arena::place(Frame { name, module, handle, of, learned })?)
+    }
+
+    /// The same kernel under another handle.
+    pub fn function_of(&self, function: usize, kernel: usize) {
+        if let Some(frame) = self.functions.get(kernel) {
+            self.functions.put(function, frame);
+        }
+    }
+
+    #[inline]
+    pub fn function(&self, handle: usize) -> Option<&'static Frame> {
+        self.functions.get(handle)
+    }
+}
+
+impl Frame {
+    /// What is known about the kernel, looked up now if it never was. `None` when there is no memory to keep it.
+    #[inline]
+    pub fn learned(&self, ledger: &Ledger) -> Option<&'static Learned> {
+        // SYNC(frame-learned): whoever sees it sees all of it.
+        let learned = self.learned.load(Ordering::Acquire);
+        if learned.is_null() {
+            return self.learn(ledger);
+        }
+        // SAFETY: not null, so a value in the arena, which stays.
+        Some(unsafe { &*learned })
+    }
+
+    #[cold]
+    fn learn(&self, ledger: &Ledger) -> Option<&'static Learned> {
+        let parameters = self.parameters();
+        let identity = KernelIdentity {
+            name: self.name,
+            module_hash: self.module.image.hash,
+            parameter_bytes: parameters.bytes,
+            parameter_count: parameters.count,
+        };
+        let Some(learned) = arena::place(Learned { parameters, kernel: ledger.kernel(&identity) }) else {
+            ledger.note(Note::OutOfMemory);
+            return None;
+        };
+        // SYNC(frame-learned): pairs with the load in `learned`. Two threads may learn at once, and learn the same.
+        self.learned.store(ptr::from_ref(learned).cast_mut(), Ordering::Release);
+        Some(learned)
+    }
+
+    /// As the driver tells, where it does.
+    fn parameters(&self) -> Parameters {
+        let mut found = Parameters::default();
+        // A kernel has at most 4 KiB or 32 KiB of parameters; the bound is against a driver that never ends.
+        for index in 0..4096 {
+            let Some(end) = self.parameter_end(index) else { break };
+            found.count += 1;
+            found.bytes = found.bytes.max(end);
+        }
+        found
+    }
+
+    fn parameter_end(&self, index: usize) -> Option<u32> {
+        let (mut offset, mut size) = (0, 0);
+        let result: CUresult = match self.of {
+            Of::Module => {
+                let handle: CUfunction = ptr::without_provenance_mut(self.handle);
+                // SAFETY: a handle that the driver gave out and that is just being launched; places for the answers.
+                unsafe { next::call::cuFuncGetParamInfo(handle, index, &mut offset, &mut size) }
+            }
+            Of::Library => {
+                let handle: CUkernel = ptr::without_provenance_mut(self.handle);
+                // SAFETY: a handle that the driver gave out and that is just being launched; places for the answers.
+                unsafe { next::call::cuKernelGetParamInfo(handle, index, &mut offset, &mut size) }
+            }
+        };
+        (result == CUDA_SUCCESS).then(|| u32::try_from(offset.saturating_add(size)).unwrap_or(u32::MAX))
+    }
+}

@@ -1,0 +1,272 @@
+//! Which code a module was made from: its kind and its hash.
+//!
+//! The hash tells two pieces of code apart, so it covers the code and not where it lies. An image of up to 1 MiB is
+//! hashed whole: what compilers make at run time differs in a single number sometimes. Of a larger one, the fat binary
+//! of a library say, the size and [`SAMPLES`] pages spread over all of it must do, since to read half a gigabyte from
+//! disk is no small thing to do in somebody's start-up; such images are compressed, and a change moves what follows.
+//!
+//! How long an image is, only the image says. So its bytes are read by the kernel on our behalf, which answers a bad
+//! address with an error where a load would kill the program.
+
+use std::ffi::{CStr, c_void};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+use telemetry::ModuleKind;
+use xxhash_rust::xxh3::Xxh3;
+
+/// An image, as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    pub kind: ModuleKind,
+    pub hash: u128,
+    pub bytes: u64,
+}
+
+impl Image {
+    pub const UNKNOWN: Image = Image { kind: ModuleKind::Other, hash: 0, bytes: 0 };
+
+    /// The image that a program has handed to the driver.
+    pub fn in_memory(address: *const c_void) -> Image {
+        Image::of(&Memory { start: address.addr() })
+    }
+
+    /// The image in a file.
+    pub fn in_file(path: &CStr) -> Image {
+        match rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(file) => Image::of(&file),
+            Err(_) => Image::UNKNOWN,
+        }
+    }
+
+    fn of(source: &dyn Source) -> Image {
+        identify(source).unwrap_or(Image::UNKNOWN)
+    }
+}
+
+const WHOLE: u64 = 1 << 20;
+const SAMPLES: u64 = 64;
+const PAGE: usize = 4096;
+/// Longer texts are not texts.
+const LONGEST_TEXT: u64 = 256 << 20;
+
+const WRAPPER: u32 = 0x4662_43b1;
+const FATBIN: u32 = 0xba55_ed50;
+const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
+const ARCHIVE: u32 = u32::from_le_bytes(*b"!<ar");
+
+/// Bytes that may not be there.
+trait Source {
+    /// Fills as much of the buffer as there is, from an offset on.
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> usize;
+    /// Another part of the same memory, for images that point to it.
+    fn elsewhere(&self, address: u64) -> Option<Memory>;
+}
+
+#[derive(Clone, Copy)]
+struct Memory {
+    start: usize,
+}
+
+impl Source for Memory {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        let Some(start) = usize::try_from(offset).ok().and_then(|offset| self.start.checked_add(offset))
+        else {
+            return 0;
+        };
+        // Up to the end of a page at a time: what follows may not be there, and then nothing would be read.
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let Some(at) = start.checked_add(filled) else { break };
+            let part = (buffer.len() - filled).min(PAGE - at % PAGE);
+            let read = copy_from_self(at, &mut buffer[filled..filled + part]);
+            filled += read;
+            if read < part {
+                break;
+            }
+        }
+        filled
+    }
+
+    fn elsewhere(&self, address: u64) -> Option<Memory> {
+        Some(Memory { start: usize::try_from(address).ok()? })
+    }
+}
+
+/// Reads this process's own memory through the kernel; how much of it there was.
+fn copy_from_self(address: usize, buffer: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let remote = libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: buffer.len() };
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    // SAFETY: one vector each; the kernel checks the remote address and writes only into the buffer.
+    let read = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+    usize::try_from(read).unwrap_or(0)
+}
+
+impl Source for OwnedFd {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match rustix::io::pread(self, &mut buffer[filled..], offset + filled as u64) {
+                Ok(0) | Err(_) => break,
+                Ok(more) => filled += more,
+            }
+        }
+        filled
+    }
+
+    fn elsewhere(&self, _: u64) -> Option<Memory> {
+        None
+    }
+}
+
+fn identify(source: &dyn Source) -> Option<Image> {
+    let mut head = [0; 64];
+    let length = source.read(0, &mut head);
+    let head = Head(&head[..length]);
+    let magic = head.half(0)?;
+    match magic {
+        WRAPPER => {
+            let data = source.elsewhere(head.word(8)?)?;
+            identify(&data)
+        }
+        FATBIN => {
+            let size = u64::from(head.half(4)? >> 16) + head.word(8)?;
+            Some(hashed(source, ModuleKind::Fatbin, size))
+        }
+        ELF => Some(hashed(source, ModuleKind::Cubin, elf_size(&head)?)),
+        ARCHIVE => Some(hashed(source, ModuleKind::Other, 64)),
+        _ if is_text(head.0) => Some(hashed(source, ModuleKind::Ptx, text_size(source))),
+        _ => Some(hashed(source, ModuleKind::Other, 64)),
+    }
+}
+
+/// The beginning of an image: numbers that may lie beyond what there is.
+struct Head<'a>(&'a [u8]);
+
+impl Head<'_> {
+    fn half(&self, at: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(self.0.get(at..at + 4)?.try_into().ok()?))
+    }
+
+    fn word(&self, at: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(self.0.get(at..at + 8)?.try_into().ok()?))
+    }
+
+    fn short(&self, at: usize) -> Option<u64> {
+        Some(u64::from(u16::from_le_bytes(self.0.get(at..at + 2)?.try_into().ok()?)))
+    }
+}
+
+/// A cubin ends with one of its tables, and has all its contents before them.
+fn elf_size(head: &Head<'_>) -> Option<u64> {
+    let segments = head.word(32)?.saturating_add(head.short(54)? * head.short(56)?);
+    let sections = head.word(40)?.saturating_add(head.short(58)? * head.short(60)?);
+    Some(segments.max(sections))
+}
+
+fn is_text(head: &[u8]) -> bool {
+    let printable = |&byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    let text = head.split(|&byte| byte == 0).next().unwrap_or_default();
+    !text.is_empty() && text.iter().all(printable)
+}
+
+/// Up to the zero byte, or as far as there is anything.
+fn text_size(source: &dyn Source) -> u64 {
+    let mut size = 0;
+    let mut page = [0; PAGE];
+    while size < LONGEST_TEXT {
+        let read = source.read(size, &mut page);
+        let end = page[..read].iter().position(|&byte| byte == 0);
+        size += end.unwrap_or(read) as u64;
+        if end.is_some() || read < page.len() {
+            break;
+        }
+    }
+    size
+}
+
+fn hashed(source: &dyn Source, kind: ModuleKind, bytes: u64) -> Image {
+    let mut hash = Xxh3::new();
+    hash.update(&bytes.to_le_bytes());
+    let step = if bytes <= WHOLE { PAGE as u64 } else { bytes / SAMPLES };
+    let mut page = [0; PAGE];
+    let mut offset = 0;
+    while offset < bytes {
+        let part = usize::try_from(bytes - offset).unwrap_or(PAGE).min(PAGE);
+        let read = source.read(offset, &mut page[..part]);
+        hash.update(&page[..read]);
+        if read < part {
+            break;
+        }
+        offset += step;
+    }
+    Image { kind, hash: hash.digest128(), bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(bytes: &[u8]) -> Image {
+        Image::in_memory(bytes.as_ptr().cast())
+    }
+
+    #[test]
+    fn a_text_is_ptx_up_to_its_zero() {
+        let one = image(b"//\n.version 9.0\n.target sm_90\n\0 rest");
+        let two = image(b"//\n.version 9.0\n.target sm_90\n\0 more");
+        assert_eq!((one.kind, one.bytes), (ModuleKind::Ptx, 30));
+        assert_eq!(one, two);
+    }
+
+    #[test]
+    fn one_changed_byte_is_another_module() {
+        let mut text = vec![b'x'; 900_000];
+        text.push(0);
+        let before = image(&text);
+        text[456_789] = b'y';
+        assert_ne!(before.hash, image(&text).hash);
+    }
+
+    #[test]
+    fn a_container_says_its_size() {
+        let mut bytes = vec![0; 400];
+        bytes[..4].copy_from_slice(&FATBIN.to_le_bytes());
+        bytes[4..8].copy_from_slice(&(16 << 16 | 1u32).to_le_bytes());
+        bytes[8..16].copy_from_slice(&300u64.to_le_bytes());
+        let found = image(&bytes);
+        assert_eq!((found.kind, found.bytes), (ModuleKind::Fatbin, 316));
+        bytes[399] = 1;
+        assert_eq!(found, image(&bytes));
+        bytes[315] = 1;
+        assert_ne!(found, image(&bytes));
+    }
+
+    #[test]
+    fn a_wrapper_is_what_it_wraps() {
+        let text = b".version 9.0\n\0";
+        let mut wrapper = [0; 24];
+        wrapper[..4].copy_from_slice(&WRAPPER.to_le_bytes());
+        wrapper[8..16].copy_from_slice(&(text.as_ptr().addr() as u64).to_le_bytes());
+        assert_eq!(image(&wrapper), image(text));
+    }
+
+    #[test]
+    fn sizes_that_are_lies_end_where_memory_ends() {
+        let mut bytes = vec![0; 64];
+        bytes[..4].copy_from_slice(&FATBIN.to_le_bytes());
+        bytes[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert_eq!(image(&bytes).kind, ModuleKind::Fatbin);
+        assert_eq!(Image::in_memory(std::ptr::without_provenance(64)), Image::UNKNOWN);
+    }
+
+    #[test]
+    fn a_file_is_read_like_memory() {
+        let bytes = std::fs::read("/proc/self/exe").unwrap();
+        let file = Image::in_file(c"/proc/self/exe");
+        assert_eq!(file.kind, ModuleKind::Cubin);
+        assert_eq!(file, image(&bytes));
+        assert_eq!(Image::in_file(c"/nowhere"), Image::UNKNOWN);
+    }
+}

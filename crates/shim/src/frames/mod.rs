@@ -1,0 +1,43 @@
+//! Frames of reference: what is known about a handle.
+//!
+//! A launch names a kernel by a pointer. Here is what the pointer means: the kernel's name, the module it came from
+//! and that module's hash, its parameters, its place in the ledger. All of it is learned once, when the handle first
+//! appears or is first launched; afterwards a launch costs one look-up in a table that nobody locks.
+
+mod function;
+mod graph;
+mod image;
+mod module;
+mod table;
+
+use std::sync::atomic::AtomicUsize;
+
+use table::Table;
+
+pub use function::{Frame, Of};
+pub use graph::Graph;
+pub use image::Image;
+pub use module::Module;
+
+/// Everything known in this process.
+pub struct Frames {
+    modules: Table<Module>,
+    functions: Table<Frame>,
+    graphs: Table<Graph>,
+    /// Graph records that are free for use again.
+    spare: graph::Spare,
+    /// How many streams are being captured; a bound from above. While there is none, no launch needs to ask.
+    pub captures: AtomicUsize,
+}
+
+impl Frames {
+    pub fn new() -> Option<Frames> {
+        Some(Frames {
+            modules: Table::new()?,
+            functions: Table::new()?,
+            graphs: Table::new()?,
+            spare: graph::Spare::new(),
+            captures: AtomicUsize::new(0),
+        })
+    }
+}

@@ -1,0 +1,38 @@
+//! Modules and libraries: where kernels come from.
+
+use super::{Frames, Image};
+use crate::arena;
+
+/// Code that was loaded.
+pub struct Module {
+    pub image: Image,
+}
+
+/// What is not known to have been loaded through us.
+pub static STRANGE: Module = Module { image: Image::UNKNOWN };
+
+impl Frames {
+    /// A module or library was loaded; its handle may have meant another one before.
+    pub fn loaded(&self, handle: usize, image: Image) -> Option<()> {
+        self.modules.put(handle, arena::place(Module { image })?)
+    }
+
+    /// The same code under another handle: the module of a library.
+    pub fn also(&self, handle: usize, of: usize) {
+        if let Some(module) = self.modules.get(of) {
+            self.modules.put(handle, module);
+        }
+    }
+
+    pub fn module(&self, handle: usize) -> &'static Module {
+        self.modules.get(handle).unwrap_or(&STRANGE)
+    }
+
+    /// Forgets a module, its other handles, and all its functions, whose handles may come to mean something else.
+    pub fn unloaded(&self, handle: usize) {
+        if let Some(module) = self.modules.remove(handle) {
+            self.modules.retain(|other| !std::ptr::eq(other, module));
+            self.functions.retain(|frame| !std::ptr::eq(frame.module, module));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Memory: what is allocated, and by which means.
+
+#![allow(non_snake_case)]
+
+use std::ffi::c_uint;
+
+use cuda_abi::{CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR, CUstream};
+use telemetry::{AllocationKind, Counter};
+
+use crate::entry::{Raw, Seen};
+
+impl Seen {
+    fn allocated(&self, kind: AllocationKind, bytes: usize) {
+        let (count, sum) = Counter::allocations(kind);
+        self.count(count);
+        self.add(sum, bytes as u64);
+    }
+}
+
+/// Functions that take a number of bytes after so many other arguments.
+macro_rules! allocations {
+    ($($kind:ident: $($name:ident($($before:ident),*; $bytes:ty; $($after:ident),*)),+;)*) => {
+        $($(pub fn $name<$($before,)* $($after),*>(
+            seen: &Seen,
+            $(_: $before,)*
+            bytes: Raw<$bytes>,
+            $(_: $after),*
+        ) {
+            seen.allocated(AllocationKind::$kind, bytes.value() as usize);
+        })+)*
+    };
+}
+allocations! {
+    Device: cuMemAlloc(A; c_uint;), cuMemAlloc_v2(A; usize;);
+    Managed: cuMemAllocManaged(A; usize; B);
+    Host:
+        cuMemAllocHost(A; c_uint;), cuMemAllocHost_v2(A; usize;), cuMemHostAlloc(A; usize; B),
+        cuMemHostRegister(A; usize; B), cuMemHostRegister_v2(A; usize; B);
+    Virtual: cuMemCreate(A; usize; B, C);
+}
+
+pub fn cuMemAllocAsync<A>(seen: &Seen, _: A, bytes: Raw<usize>, stream: Raw<CUstream>) {
+    if !seen.captured(stream.value()) {
+        seen.allocated(AllocationKind::StreamOrdered, bytes.value());
+    }
+}
+
+pub fn cuMemAllocFromPoolAsync<A, B>(seen: &Seen, _: A, bytes: Raw<usize>, _: B, stream: Raw<CUstream>) {
+    if !seen.captured(stream.value()) {
+        seen.allocated(AllocationKind::StreamOrdered, bytes.value());
+    }
+}
+
+/// What the driver chose for a row, times the rows.
+pub fn cuMemAllocPitch_v2<A, B, C>(seen: &Seen, _: A, pitch: Raw<*mut usize>, _: B, rows: Raw<usize>, _: C) {
+    let pitch = pitch.written().unwrap_or(0);
+    seen.allocated(AllocationKind::Device, pitch.saturating_mul(rows.value()));
+}
+
+pub fn cuMemAllocPitch<A, B, C>(seen: &Seen, _: A, pitch: Raw<*mut c_uint>, _: B, rows: Raw<c_uint>, _: C) {
+    let pitch = pitch.written().unwrap_or(0) as usize;
+    seen.allocated(AllocationKind::Device, pitch.saturating_mul(rows.value() as usize));
+}
+
+pub fn cuArrayCreate_v2<A>(seen: &Seen, _: A, shape: Raw<*const CUDA_ARRAY_DESCRIPTOR>) {
+    let Some(shape) = shape.read() else { return };
+    let elements = shape.Width.saturating_mul(shape.Height.max(1));
+    seen.allocated(AllocationKind::Device, element_bytes(shape.Format.0, shape.NumChannels, elements));
+}
+
+pub fn cuArray3DCreate_v2<A>(seen: &Seen, _: A, shape: Raw<*const CUDA_ARRAY3D_DESCRIPTOR>) {
+    let Some(shape) = shape.read() else { return };
+    let elements = shape.Width.saturating_mul(shape.Height.max(1)).saturating_mul(shape.Depth.max(1));
+    seen.allocated(AllocationKind::Device, element_bytes(shape.Format.0, shape.NumChannels, elements));
+}
+
+/// The plain formats; what block-compressed and planar ones take, the driver knows.
+fn element_bytes(format: c_uint, channels: c_uint, elements: usize) -> usize {
+    const BYTES: [(c_uint, usize); 8] =
+        [(0x01, 1), (0x02, 2), (0x03, 4), (0x08, 1), (0x09, 2), (0x0a, 4), (0x10, 2), (0x20, 4)];
+    let bytes = BYTES.iter().find(|(known, _)| *known == format).map_or(1, |(_, bytes)| *bytes);
+    elements.saturating_mul(bytes).saturating_mul(channels as usize)
+}
+
+super::count_calls! {
+    Frees: cuMemFree(A), cuMemFree_v2(A), cuMemFreeHost(A), cuMemFreeAsync(A, B), cuMemRelease(A);
+    PoolsCreated: cuMemPoolCreate(A, B);
+    AddressesReserved: cuMemAddressReserve(A, B, C, D, E);
+    MemoryMapped: cuMemMap(A, B, C, D, E);
+}

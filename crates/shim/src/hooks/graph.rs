@@ -1,0 +1,137 @@
+//! Graphs: captures, executable graphs, their launches.
+
+#![allow(non_snake_case)]
+
+use std::ffi::c_uint;
+use std::sync::atomic::Ordering;
+
+use cuda_abi::{CUDA_SUCCESS, CUgraph, CUgraphExec, CUgraphNode, CUresult, CUstream};
+use telemetry::{Counter, LaunchKind, Note};
+
+use crate::entry::{Raw, Seen};
+use crate::{next, watch};
+
+pub fn cuGraphLaunch(seen: &Seen, exec: Raw<CUgraphExec>, stream: Raw<CUstream>) {
+    if seen.captured(stream.value()) {
+        return;
+    }
+    seen.count(Counter::launches(LaunchKind::Graph, seen.stream(stream.handle())));
+    seen.watch.frames.launched(exec.handle(), &seen.watch.ledger);
+}
+
+fn capture_began(seen: &Seen) {
+    seen.count(Counter::CapturesBegun);
+    seen.watch.frames.captures.fetch_add(1, Ordering::Relaxed);
+}
+
+/// An end that fails is not seen here, and the count stays too high: launches then ask in vain, which costs them a
+/// little. Too low it never is.
+fn capture_ended(seen: &Seen) {
+    let fewer = |count: usize| count.checked_sub(1);
+    let _ = seen.watch.frames.captures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+}
+
+pub fn cuStreamBeginCapture<A>(seen: &Seen, _: A) {
+    capture_began(seen);
+}
+
+pub fn cuStreamBeginCapture_v2<A, B>(seen: &Seen, _: A, _: B) {
+    capture_began(seen);
+}
+
+pub fn cuStreamBeginCaptureToGraph<A, B, C, D, E, F>(seen: &Seen, _: A, _: B, _: C, _: D, _: E, _: F) {
+    capture_began(seen);
+}
+
+pub fn cuStreamBeginCaptureToCig<A, B>(seen: &Seen, _: A, _: B) {
+    capture_began(seen);
+}
+
+pub fn cuStreamBeginRecaptureToGraph<A, B, C, D, E>(seen: &Seen, _: A, _: B, _: C, _: D, _: E) {
+    capture_began(seen);
+}
+
+pub fn cuStreamEndCapture<A, B>(seen: &Seen, _: A, _: B) {
+    capture_ended(seen);
+}
+
+pub fn cuStreamEndCaptureToCig<A>(seen: &Seen, _: A) {
+    capture_ended(seen);
+}
+
+fn instantiated(seen: &Seen, exec: Raw<*mut CUgraphExec>, graph: Raw<CUgraph>) {
+    seen.count(Counter::GraphsInstantiated);
+    if let Some(exec) = exec.written() {
+        look_through(seen, exec, graph.value());
+    }
+}
+
+fn look_through(seen: &Seen, exec: CUgraphExec, graph: CUgraph) {
+    let watch = seen.watch;
+    if watch.frames.instantiated(exec.addr(), graph, &watch.ledger).is_none() {
+        watch.ledger.note(Note::OutOfMemory);
+    }
+}
+
+pub fn cuGraphInstantiate<A, B, C>(
+    seen: &Seen,
+    exec: Raw<*mut CUgraphExec>,
+    graph: Raw<CUgraph>,
+    _: A,
+    _: B,
+    _: C,
+) {
+    instantiated(seen, exec, graph);
+}
+
+pub fn cuGraphInstantiate_v2<A, B, C>(
+    seen: &Seen,
+    exec: Raw<*mut CUgraphExec>,
+    graph: Raw<CUgraph>,
+    _: A,
+    _: B,
+    _: C,
+) {
+    instantiated(seen, exec, graph);
+}
+
+pub fn cuGraphInstantiateWithFlags<A>(seen: &Seen, exec: Raw<*mut CUgraphExec>, graph: Raw<CUgraph>, _: A) {
+    instantiated(seen, exec, graph);
+}
+
+pub fn cuGraphInstantiateWithParams<A>(seen: &Seen, exec: Raw<*mut CUgraphExec>, graph: Raw<CUgraph>, _: A) {
+    instantiated(seen, exec, graph);
+}
+
+fn updated(seen: &Seen, exec: Raw<CUgraphExec>, graph: Raw<CUgraph>) {
+    seen.count(Counter::GraphsUpdated);
+    look_through(seen, exec.value(), graph.value());
+}
+
+pub fn cuGraphExecUpdate<A, B>(seen: &Seen, exec: Raw<CUgraphExec>, graph: Raw<CUgraph>, _: A, _: B) {
+    updated(seen, exec, graph);
+}
+
+pub fn cuGraphExecUpdate_v2<A>(seen: &Seen, exec: Raw<CUgraphExec>, graph: Raw<CUgraph>, _: A) {
+    updated(seen, exec, graph);
+}
+
+pub fn cuGraphExecDestroy(seen: &Seen, exec: Raw<CUgraphExec>) {
+    seen.watch.frames.destroyed(exec.handle());
+}
+
+/// Whether a node was on before can only be asked before, so this one goes round the call.
+///
+/// # Safety
+/// As the driver's manual says.
+pub unsafe fn cuGraphNodeSetEnabled(exec: CUgraphExec, node: CUgraphNode, enabled: c_uint) -> CUresult {
+    let mut before = enabled;
+    // SAFETY: a place for the answer; bad handles are refused here as they will be below.
+    let known = unsafe { next::call::cuGraphNodeGetEnabled(exec, node, &mut before) };
+    // SAFETY: passed on to our caller.
+    let result = unsafe { next::call::cuGraphNodeSetEnabled(exec, node, enabled) };
+    if result == CUDA_SUCCESS && known == CUDA_SUCCESS && (before != 0) != (enabled != 0) {
+        watch::quietly(|watch| watch.frames.switched(exec.addr(), node, enabled != 0));
+    }
+    result
+}

@@ -1,0 +1,114 @@
+//! Hooks: what a call says about the program, one file per subject.
+//!
+//! A hook has the name of its function and is shown its arguments once the driver has answered with success (see
+//! `entry`). `watched` lists them; a function that is not listed is only forwarded. The twins for per-thread default
+//! streams have the hooks of their plain functions and differ in what stream 0 means.
+//!
+//! Hooks count. Later parts decide here, too; `frames` gives them what they need to know about a handle.
+
+/// Hooks that count a call and look at none of its arguments.
+macro_rules! count_calls {
+    ($($counter:ident: $($name:ident($($argument:ident),*)),+;)*) => {
+        $($(pub fn $name<$($argument),*>(seen: &Seen, $(_: $argument),*) {
+            seen.count(Counter::$counter);
+        })+)*
+    };
+}
+use count_calls;
+
+mod allocation;
+mod context;
+mod copy;
+mod fill;
+mod graph;
+mod launch;
+mod module;
+mod stream;
+
+pub use graph::cuGraphNodeSetEnabled;
+
+/// Those that are hidden by a hook are of no use, and the compiler says so.
+#[allow(non_upper_case_globals, dead_code)]
+mod unwatched {
+    use crate::entry::Unwatched;
+
+    macro_rules! leave_each {
+        ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+            $(pub const $name: Unwatched = Unwatched;)*
+        };
+    }
+    cuda_abi::for_each_function!(leave_each);
+}
+
+/// A named import hides a glob.
+mod watched {
+    pub use super::unwatched::*;
+
+    pub use super::allocation::{
+        cuArray3DCreate_v2, cuArrayCreate_v2, cuMemAddressReserve, cuMemAlloc, cuMemAlloc_v2,
+        cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemAllocHost, cuMemAllocHost_v2, cuMemAllocManaged,
+        cuMemAllocPitch, cuMemAllocPitch_v2, cuMemCreate, cuMemFree, cuMemFree_v2, cuMemFreeAsync,
+        cuMemFreeHost, cuMemHostAlloc, cuMemHostRegister, cuMemHostRegister_v2, cuMemMap, cuMemPoolCreate,
+        cuMemRelease,
+    };
+    pub use super::context::{
+        cuCtxCreate, cuCtxCreate_v2, cuCtxCreate_v3, cuCtxCreate_v4, cuCtxDestroy, cuCtxDestroy_v2,
+        cuCtxSynchronize, cuCtxSynchronize_v2, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2,
+        cuDevicePrimaryCtxRetain, cuGetExportTable, cuGreenCtxCreate, cuGreenCtxDestroy, cuInit,
+    };
+    pub use super::copy::{
+        cuMemcpy, cuMemcpy2D, cuMemcpy2D_v2, cuMemcpy2DAsync, cuMemcpy2DAsync_v2, cuMemcpy2DUnaligned,
+        cuMemcpy2DUnaligned_v2, cuMemcpy3D, cuMemcpy3D_v2, cuMemcpy3DAsync, cuMemcpy3DAsync_v2,
+        cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_v2, cuMemcpy3DPeer, cuMemcpy3DPeerAsync,
+        cuMemcpy3DWithAttributesAsync, cuMemcpyAsync, cuMemcpyAtoA_v2, cuMemcpyAtoD_v2, cuMemcpyAtoH_v2,
+        cuMemcpyAtoHAsync_v2, cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2, cuMemcpyDtoA_v2, cuMemcpyDtoD,
+        cuMemcpyDtoD_v2, cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, cuMemcpyDtoH, cuMemcpyDtoH_v2,
+        cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, cuMemcpyHtoA_v2, cuMemcpyHtoAAsync_v2, cuMemcpyHtoD,
+        cuMemcpyHtoD_v2, cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, cuMemcpyPeer, cuMemcpyPeerAsync,
+        cuMemcpyWithAttributesAsync,
+    };
+    pub use super::fill::{
+        cuMemsetD2D8, cuMemsetD2D8_v2, cuMemsetD2D8Async, cuMemsetD2D16, cuMemsetD2D16_v2,
+        cuMemsetD2D16Async, cuMemsetD2D32, cuMemsetD2D32_v2, cuMemsetD2D32Async, cuMemsetD8, cuMemsetD8_v2,
+        cuMemsetD8Async, cuMemsetD16, cuMemsetD16_v2, cuMemsetD16Async, cuMemsetD32, cuMemsetD32_v2,
+        cuMemsetD32Async,
+    };
+    pub use super::graph::{
+        cuGraphExecDestroy, cuGraphExecUpdate, cuGraphExecUpdate_v2, cuGraphInstantiate,
+        cuGraphInstantiate_v2, cuGraphInstantiateWithFlags, cuGraphInstantiateWithParams, cuGraphLaunch,
+        cuStreamBeginCapture, cuStreamBeginCapture_v2, cuStreamBeginCaptureToCig,
+        cuStreamBeginCaptureToGraph, cuStreamBeginRecaptureToGraph, cuStreamEndCapture,
+        cuStreamEndCaptureToCig,
+    };
+    pub use super::launch::{
+        cuLaunch, cuLaunchCooperativeKernel, cuLaunchCooperativeKernelMultiDevice, cuLaunchGrid,
+        cuLaunchGridAsync, cuLaunchHostFunc, cuLaunchHostFunc_v2, cuLaunchKernel, cuLaunchKernelEx,
+        cuStreamAddCallback,
+    };
+    pub use super::module::{
+        cuKernelGetFunction, cuLibraryEnumerateKernels, cuLibraryGetKernel, cuLibraryGetModule,
+        cuLibraryLoadData, cuLibraryLoadFromFile, cuLibraryUnload, cuLinkComplete,
+        cuModuleEnumerateFunctions, cuModuleGetFunction, cuModuleLoad, cuModuleLoadData, cuModuleLoadDataEx,
+        cuModuleLoadFatBinary, cuModuleUnload,
+    };
+    pub use super::stream::{
+        cuEventCreate, cuEventDestroy, cuEventDestroy_v2, cuEventQuery, cuEventRecord,
+        cuEventRecordWithFlags, cuEventSynchronize, cuGreenCtxStreamCreate, cuStreamBatchMemOp,
+        cuStreamBatchMemOp_v2, cuStreamCreate, cuStreamCreateWithPriority, cuStreamDestroy,
+        cuStreamDestroy_v2, cuStreamQuery, cuStreamSynchronize, cuStreamWaitEvent, cuStreamWaitValue32,
+        cuStreamWaitValue32_v2, cuStreamWaitValue64, cuStreamWaitValue64_v2, cuStreamWriteValue32,
+        cuStreamWriteValue32_v2, cuStreamWriteValue64, cuStreamWriteValue64_v2,
+    };
+}
+
+/// The hook of every function, by its name.
+pub mod seen {
+    pub use super::watched::*;
+
+    macro_rules! follow_each {
+        ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $plain:ident;)*) => {
+            $(pub use super::watched::$plain as $name;)*
+        };
+    }
+    cuda_abi::for_each_per_thread_function!(follow_each);
+}

@@ -1,0 +1,166 @@
+//! Code: modules and libraries, and the kernels found in them.
+
+#![allow(non_snake_case, clippy::too_many_arguments)]
+
+use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ptr;
+
+use cuda_abi::{CUDA_SUCCESS, CUfunction, CUkernel, CUlibrary, CUmodule};
+use telemetry::{Counter, Note};
+
+use crate::entry::{Raw, Seen};
+use crate::frames::{Image, Of};
+use crate::next;
+
+fn loaded(seen: &Seen, handle: usize, image: Image) {
+    seen.count(Counter::modules(image.kind));
+    if seen.watch.frames.loaded(handle, image).is_none() {
+        seen.watch.ledger.note(Note::OutOfMemory);
+    }
+}
+
+fn found(seen: &Seen, handle: usize, of: Of, module: usize, name: &CStr) {
+    if seen.watch.frames.found(handle, of, module, name).is_none() {
+        seen.watch.ledger.note(Note::OutOfMemory);
+    }
+}
+
+pub fn cuModuleLoad(seen: &Seen, module: Raw<*mut CUmodule>, path: Raw<*const c_char>) {
+    let (Some(module), Some(path)) = (module.written(), path.text()) else { return };
+    loaded(seen, module.addr(), Image::in_file(path));
+}
+
+pub fn cuModuleLoadData(seen: &Seen, module: Raw<*mut CUmodule>, image: Raw<*const c_void>) {
+    let Some(module) = module.written() else { return };
+    loaded(seen, module.addr(), Image::in_memory(image.value()));
+}
+
+pub fn cuModuleLoadDataEx<A, B, C>(
+    seen: &Seen,
+    module: Raw<*mut CUmodule>,
+    image: Raw<*const c_void>,
+    _: A,
+    _: B,
+    _: C,
+) {
+    cuModuleLoadData(seen, module, image);
+}
+
+pub fn cuModuleLoadFatBinary(seen: &Seen, module: Raw<*mut CUmodule>, image: Raw<*const c_void>) {
+    cuModuleLoadData(seen, module, image);
+}
+
+pub fn cuLibraryLoadData<A, B, C, D, E, F>(
+    seen: &Seen,
+    library: Raw<*mut CUlibrary>,
+    image: Raw<*const c_void>,
+    _: A,
+    _: B,
+    _: C,
+    _: D,
+    _: E,
+    _: F,
+) {
+    let Some(library) = library.written() else { return };
+    loaded(seen, library.addr(), Image::in_memory(image.value()));
+}
+
+pub fn cuLibraryLoadFromFile<A, B, C, D, E, F>(
+    seen: &Seen,
+    library: Raw<*mut CUlibrary>,
+    path: Raw<*const c_char>,
+    _: A,
+    _: B,
+    _: C,
+    _: D,
+    _: E,
+    _: F,
+) {
+    let (Some(library), Some(path)) = (library.written(), path.text()) else { return };
+    loaded(seen, library.addr(), Image::in_file(path));
+}
+
+pub fn cuModuleUnload(seen: &Seen, module: Raw<CUmodule>) {
+    seen.count(Counter::ModulesUnloaded);
+    seen.watch.frames.unloaded(module.handle());
+}
+
+pub fn cuLibraryUnload(seen: &Seen, library: Raw<CUlibrary>) {
+    seen.count(Counter::ModulesUnloaded);
+    seen.watch.frames.unloaded(library.handle());
+}
+
+/// What was linked arrives as a module's image later on.
+pub fn cuLinkComplete<A, B, C>(seen: &Seen, _: A, _: B, _: C) {
+    seen.count(Counter::LinksCompleted);
+}
+
+pub fn cuLibraryGetModule(seen: &Seen, module: Raw<*mut CUmodule>, library: Raw<CUlibrary>) {
+    let Some(module) = module.written() else { return };
+    seen.watch.frames.also(module.addr(), library.handle());
+}
+
+pub fn cuModuleGetFunction(
+    seen: &Seen,
+    function: Raw<*mut CUfunction>,
+    module: Raw<CUmodule>,
+    name: Raw<*const c_char>,
+) {
+    let (Some(function), Some(name)) = (function.written(), name.text()) else { return };
+    seen.count(Counter::FunctionsFound);
+    found(seen, function.addr(), Of::Module, module.handle(), name);
+}
+
+pub fn cuLibraryGetKernel(
+    seen: &Seen,
+    kernel: Raw<*mut CUkernel>,
+    library: Raw<CUlibrary>,
+    name: Raw<*const c_char>,
+) {
+    let (Some(kernel), Some(name)) = (kernel.written(), name.text()) else { return };
+    seen.count(Counter::KernelsFound);
+    found(seen, kernel.addr(), Of::Library, library.handle(), name);
+}
+
+pub fn cuKernelGetFunction(seen: &Seen, function: Raw<*mut CUfunction>, kernel: Raw<CUkernel>) {
+    let Some(function) = function.written() else { return };
+    seen.watch.frames.function_of(function.addr(), kernel.handle());
+}
+
+pub fn cuModuleEnumerateFunctions(
+    seen: &Seen,
+    functions: Raw<*mut CUfunction>,
+    count: Raw<c_uint>,
+    module: Raw<CUmodule>,
+) {
+    for function in functions.each(count.value()).filter(|function| !function.is_null()) {
+        let mut name = ptr::null();
+        // SAFETY: a function that the driver has just given out, and a place for the answer.
+        let result = unsafe { next::call::cuFuncGetName(&mut name, function) };
+        if result == CUDA_SUCCESS && !name.is_null() {
+            // SAFETY: the driver's own name of the function.
+            let name = unsafe { CStr::from_ptr(name) };
+            seen.count(Counter::FunctionsEnumerated);
+            found(seen, function.addr(), Of::Module, module.handle(), name);
+        }
+    }
+}
+
+pub fn cuLibraryEnumerateKernels(
+    seen: &Seen,
+    kernels: Raw<*mut CUkernel>,
+    count: Raw<c_uint>,
+    library: Raw<CUlibrary>,
+) {
+    for kernel in kernels.each(count.value()).filter(|kernel| !kernel.is_null()) {
+        let mut name = ptr::null();
+        // SAFETY: a kernel that the driver has just given out, and a place for the answer.
+        let result = unsafe { next::call::cuKernelGetName(&mut name, kernel) };
+        if result == CUDA_SUCCESS && !name.is_null() {
+            // SAFETY: the driver's own name of the kernel.
+            let name = unsafe { CStr::from_ptr(name) };
+            seen.count(Counter::FunctionsEnumerated);
+            found(seen, kernel.addr(), Of::Library, library.handle(), name);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `libcuda.so.1` in front of a driver.
+//!
+//! A program that opens `libcuda.so.1` gets this library, because it is preloaded under that very name or lies
+//! first on the library path. Every function of the driver is here, with its exact ABI, and goes on to the same
+//! function of the real driver; what a program asks for by `cuGetProcAddress` it gets from here too. Nothing about
+//! a call is changed: hooks only look on, and count.
+//!
+//! The library is a guest. It does nothing before the first CUDA call; it does not touch the host's heap; it never
+//! prints unless `EBB_LOG` is set, never waits without a bound, and a hook that fails takes itself out of the way
+//! and says so in the ledger.
+//!
+//! A call passes these rooms, in this order:
+//!
+//! * `exports`: the C symbols, one line each, and `cuGetProcAddress`, which deals them out (`address`)
+//! * `next`: the driver behind, found and opened at the first call; a forwarded call is one load and one jump
+//! * `entry`: what an argument means once the driver has answered; where a panic ends
+//! * `hooks`: what a call says about the program, one file per subject
+//! * `frames`: what is known about a handle: names and hashes of kernels, nodes of graphs, learned once
+//! * `watch`: this process's ledger and what becomes of it in a fork
+//!
+//! Beside them: `loader` (opens by absolute path), `arena`, `lock`, `log` and, for tests, `fault`.
+
+mod address;
+mod arena;
+mod entry;
+mod exports;
+mod fault;
+mod frames;
+mod hooks;
+mod loader;
+mod lock;
+mod log;
+mod next;
+mod own;
+mod surroundings;
+mod watch;
