@@ -7,6 +7,7 @@ mod capture;
 mod contexts;
 mod events;
 mod faults;
+mod forks;
 mod graphs;
 mod hostile;
 mod init;
@@ -40,6 +41,7 @@ pub fn all() -> Vec<Case> {
         capture::CASES,
         ipc::CASES,
         faults::CASES,
+        forks::CASES,
         bad_arguments::CASES,
     ]
     .concat()

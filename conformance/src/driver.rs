@@ -6,9 +6,11 @@
 //! nothing. The one crossing into C is in [`crate::driver::abi`]; each case runs in a process of its own.
 
 use crate::answer::Code;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_void};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -74,6 +76,21 @@ impl Driver {
     /// Address of an exported symbol, null if there is none.
     pub fn symbol(&self, name: &CStr) -> *mut c_void {
         lookup(self.handle, name)
+    }
+
+    /// The file that has answered to the path: the loader may have given another library of that name.
+    pub fn file(&self) -> Result<PathBuf> {
+        let address = self.symbol(c"cuInit");
+        ensure!(!address.is_null(), "{} is no CUDA driver: it has no cuInit", self.path.display());
+        let mut about = MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: any address may be asked for, and there is a place for the answer.
+        let known = unsafe { libc::dladdr(address, about.as_mut_ptr()) };
+        // SAFETY: zeroes are a value of this struct of pointers, and the call can only have written pointers.
+        let about = unsafe { about.assume_init() };
+        ensure!(known != 0 && !about.dli_fname.is_null(), "the loader does not know where cuInit lies");
+        // SAFETY: the loader's own name of a library that is never closed.
+        let name = unsafe { CStr::from_ptr(about.dli_fname) };
+        Ok(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
     }
 
     /// The driver's own name of a result code.

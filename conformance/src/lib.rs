@@ -17,6 +17,7 @@
 //! | [`context`], [`memory`], [`module`], [`stream`] | owned CUDA objects, freed when dropped |
 //! | [`compare`], [`numbers`] | comparing results with a reference; reproducible inputs |
 //! | [`suite`], [`runner`] | what a case is, the list of all, and how they are run |
+//! | [`proc_addresses`], [`zeros`] | questions to a shim rather than programs: who answers to which name |
 //! | [`cases`], [`breadth`] | the cases: behaviour of the API; kernels of many kinds |
 
 pub mod answer;
@@ -28,6 +29,8 @@ pub mod driver;
 pub mod memory;
 pub mod module;
 pub mod numbers;
+pub mod proc_addresses;
 pub mod runner;
 pub mod stream;
 pub mod suite;
+pub mod zeros;

@@ -3,16 +3,24 @@
 //! The binary starts itself again with `--child NAME`. The child prints what it likes, then a marker line and the
 //! reason if there is one; its exit status says which [`Outcome`] it is. Everything else a child can do (die by a
 //! signal, exit with another status, say nothing for too long) is a failure that the parent words.
+//!
+//! Two other ways of running exist for whatever stands in front of a driver: many cases on the threads of one
+//! process ([`crowd`]), and a case in the fork of a process that had opened the driver ([`fork`]).
 
-use crate::driver::Driver;
 use crate::suite::{Case, Outcome};
-use anyhow::{Context as _, Result, bail, ensure};
-use std::io::{BufRead, BufReader, Read};
+use anyhow::{Context as _, Result, bail};
+use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+pub mod crowd;
+pub mod fork;
+mod peer;
+
+pub use peer::Peer;
 
 /// Stands alone on the line before a child's reason.
 const MARKER: &str = "\u{1}outcome";
@@ -28,6 +36,18 @@ pub struct Report {
     pub elapsed: Duration,
 }
 
+impl Report {
+    /// The raw codes that a case has printed: what two drivers must agree on, beside the outcome.
+    pub fn probes(&self) -> impl Iterator<Item = &str> {
+        self.output.lines().filter(|line| line.starts_with("probe: "))
+    }
+
+    /// Whether nobody could tell this report from the other.
+    pub fn agrees_with(&self, other: &Report) -> bool {
+        self.outcome == other.outcome && self.probes().eq(other.probes())
+    }
+}
+
 /// How children are started.
 #[derive(Debug, Clone)]
 pub struct Launcher<'a> {
@@ -37,6 +57,16 @@ pub struct Launcher<'a> {
     pub timeout: Duration,
     /// Set in the child's environment.
     pub environment: &'a [(String, String)],
+    /// Whether the child opens the driver and leaves the case to a fork of itself.
+    pub forked: bool,
+}
+
+/// How a child ended and what it said.
+struct Ending {
+    /// `None` when it had to be killed.
+    status: Option<ExitStatus>,
+    stdout: String,
+    stderr: String,
 }
 
 impl Launcher<'_> {
@@ -51,21 +81,42 @@ impl Launcher<'_> {
     }
 
     fn attempt(&self, name: &str) -> Result<(Outcome, String)> {
+        let ending = self.start(&["--child", name], self.timeout)?;
+        let (said, reason) = ending.stdout.split_once(MARKER).unwrap_or((&ending.stdout, ""));
+        let outcome = judge(ending.status, reason.trim(), &ending.stderr, self.timeout);
+        Ok((outcome, format!("{said}{}", ending.stderr)))
+    }
+
+    /// The file that answers to the driver's name in a child. That it cannot be opened is one mistake, not a hundred
+    /// failures, so this is asked first.
+    pub fn library(&self) -> Result<PathBuf> {
+        let ending = self.start(&["--who"], self.timeout)?;
+        if !ending.status.is_some_and(|status| status.success()) {
+            let complaint = ending.stderr.trim();
+            bail!("{}", complaint.strip_prefix("conformance: ").unwrap_or(complaint));
+        }
+        Ok(PathBuf::from(ending.stdout.trim()))
+    }
+
+    /// Starts this program again and waits for its end, or ends it.
+    fn start(&self, arguments: &[&str], timeout: Duration) -> Result<Ending> {
         let mut command = Command::new(self.program);
-        command.arg("--driver").arg(self.driver).arg("--child").arg(name);
+        command.arg("--driver").arg(self.driver);
+        if self.forked {
+            command.arg("--forked");
+        }
+        command.args(arguments);
         command.envs(self.environment.iter().map(|(key, value)| (key, value)));
         // A group of its own, so that the peers a case has started end with it.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start a child process")?;
         let stdout = drain(child.stdout.take().expect("stdout was asked to be a pipe"));
         let stderr = drain(child.stderr.take().expect("stderr was asked to be a pipe"));
-        let status = wait(&mut child, self.timeout)?;
+        let status = wait(&mut child, timeout)?;
         kill_group(&child);
         let stdout = stdout.join().expect("reading a pipe does not panic");
         let stderr = stderr.join().expect("reading a pipe does not panic");
-        let (said, reason) = stdout.split_once(MARKER).unwrap_or((&stdout, ""));
-        let outcome = judge(status, reason.trim(), &stderr, self.timeout);
-        Ok((outcome, format!("{said}{stderr}")))
+        Ok(Ending { status, stdout, stderr })
     }
 }
 
@@ -149,68 +200,6 @@ pub fn run_all(launcher: &Launcher<'_>, cases: &[Case], jobs: usize, done: impl 
     });
 }
 
-/// A second process of a case: this binary again, running one of the suite's peer programs on the same driver.
-///
-/// The peer's input stays open until [`Peer::finish`], which is how a case tells it to come to an end.
-pub struct Peer {
-    name: String,
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Peer {
-    pub fn start(driver: &Driver, name: &str, arguments: &[String]) -> Result<Peer> {
-        let program = std::env::current_exe().context("cannot find the running binary")?;
-        let mut command = Command::new(program);
-        command.arg("--driver").arg(driver.path()).arg("--peer").arg(name).arg("--").args(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().context("cannot start a peer process")?;
-        let output = BufReader::new(child.stdout.take().expect("stdout was asked to be a pipe"));
-        Ok(Peer { name: name.to_owned(), child, output })
-    }
-
-    /// The next line that the peer prints.
-    pub fn line(&mut self) -> Result<String> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        if line.is_empty() {
-            let status = self.child.wait()?;
-            bail!("peer {} ended with {status} and said nothing", self.name);
-        }
-        Ok(line)
-    }
-
-    /// Waits until the peer says that it has come so far.
-    pub fn expect_line(&mut self, want: &str) -> Result<()> {
-        let line = self.line()?;
-        ensure!(line.trim() == want, "peer {} said {line:?}, wanted {want:?}", self.name);
-        Ok(())
-    }
-
-    /// Ends it at once, as the operating system ends a process.
-    pub fn kill(self) {
-        drop(self);
-    }
-
-    /// Waits for the peer; its failure is the case's failure. Gives back what it printed.
-    pub fn finish(mut self) -> Result<String> {
-        drop(self.child.stdin.take());
-        let mut said = String::new();
-        self.output.read_to_string(&mut said)?;
-        let status = self.child.wait()?;
-        ensure!(status.success(), "peer {} ended with {status}: {}", self.name, said.trim());
-        Ok(said)
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        // It may have ended by itself; either way nothing of it shall outlive the case.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +221,7 @@ mod tests {
             driver: Path::new("libcuda.so.1"),
             timeout: Duration::from_millis(500),
             environment: &[],
+            forked: false,
         };
         launcher.run("any/case").outcome
     }

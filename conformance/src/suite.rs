@@ -16,6 +16,8 @@ pub struct Case {
     pub spoils_process: bool,
     /// Whether NVIDIA's own driver does not survive it; such cases are for drivers that mean to be sturdier.
     pub beyond_the_card: bool,
+    /// Whether it counts on having the process to itself while it runs.
+    pub wants_quiet: bool,
 }
 
 /// How a case begins.
@@ -30,12 +32,18 @@ pub enum Run {
 impl Case {
     /// A case that wants a context, as nearly all do.
     pub const fn new(name: &'static str, run: fn(&Context<'_>) -> Result<()>) -> Case {
-        Case { name, run: Run::Context(run), spoils_process: false, beyond_the_card: false }
+        Case {
+            name,
+            run: Run::Context(run),
+            spoils_process: false,
+            beyond_the_card: false,
+            wants_quiet: false,
+        }
     }
 
     /// A case that initialises the driver itself.
     pub const fn bare(name: &'static str, run: fn(&Driver) -> Result<()>) -> Case {
-        Case { name, run: Run::Bare(run), spoils_process: true, beyond_the_card: false }
+        Case { name, run: Run::Bare(run), spoils_process: true, beyond_the_card: false, wants_quiet: false }
     }
 
     /// Marks a case after which the process is not to be used again.
@@ -50,6 +58,18 @@ impl Case {
     pub const fn beyond_the_card(mut self) -> Case {
         self.beyond_the_card = true;
         self
+    }
+
+    /// Marks a case that no other may run beside in the same process.
+    #[must_use]
+    pub const fn quiet(mut self) -> Case {
+        self.wants_quiet = true;
+        self
+    }
+
+    /// Whether it cannot be one of many in a process.
+    pub const fn wants_a_process(&self) -> bool {
+        self.spoils_process || self.wants_quiet
     }
 
     /// Runs the case in this process.

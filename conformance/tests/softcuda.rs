@@ -43,7 +43,8 @@ fn run(case: &Case, number: usize, runtime: &Path, show: bool) -> Result<Complet
         ("EBB_SOFTGPU".to_owned(), format!("conformance-{number}")),
     ];
     let program = Path::new(env!("CARGO_BIN_EXE_conformance"));
-    let launcher = Launcher { program, driver: &DRIVER, timeout: TIMEOUT, environment: &environment };
+    let launcher =
+        Launcher { program, driver: &DRIVER, timeout: TIMEOUT, environment: &environment, forked: false };
     let report = launcher.run(case.name);
     if show {
         print!("{}", report.output);

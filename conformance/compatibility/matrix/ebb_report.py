@@ -20,7 +20,10 @@ class Counts:
     """Launches that became nodes of a graph instead of running."""
     kernels: collections.Counter = field(default_factory=collections.Counter)
     """By name; what the ledger could not list is missing here and present in the sums."""
-    notes: list = field(default_factory=list)
+    sentences: list = field(default_factory=list)
+    """What ebb says in words: whether it could not see something, and why."""
+    round_ebb: int = 0
+    """Processes that reached the driver without ebb."""
 
     @property
     def total(self):
@@ -33,7 +36,7 @@ def read(path):
 
 
 def summed(report):
-    counts = Counts(0, 0, 0, 0)
+    counts = Counts(0, 0, 0, 0, sentences=report["sentences"], round_ebb=len(report["round_ebb"]))
     for process in report["processes"]:
         counters = flat(process["counters"])
         counts.processes += 1
@@ -44,7 +47,6 @@ def summed(report):
         counts.captured += counters.get("kernels.captured", 0)
         for kernel in process["kernels"]:
             counts.kernels[cut(kernel["name"])] += kernel["launches"] + kernel["in_graphs"]
-        counts.notes += process.get("notes", [])
     return counts
 
 

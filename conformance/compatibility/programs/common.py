@@ -63,13 +63,13 @@ def time_launches(results, launch, synchronise, batches=200, per_batch=100):
         best = min(best, (time.perf_counter_ns() - begin) / per_batch)
     synchronise()
     gc.enable()
-    results.say(framework_launch_ns=best, launch_ns=driver_launch())
+    results.say(framework_launch_ns=best, **driver_launch())
 
 
-def driver_launch(batches=1000, per_batch=100):
+def driver_launch(batches=1500, per_batch=50):
     library = ctypes.CDLL(os.environ["COMPAT_LAUNCH"])
-    library.launch_cost.restype = ctypes.c_double
-    cost = library.launch_cost(batches, per_batch)
-    if cost < 0:
-        raise RuntimeError(f"launching an empty kernel failed at step {-cost:.0f}")
-    return cost
+    cost, behind = ctypes.c_double(), ctypes.c_double()
+    step = library.launch_cost(batches, per_batch, ctypes.byref(cost), ctypes.byref(behind))
+    if step != 0:
+        raise RuntimeError(f"launching an empty kernel failed at step {step}")
+    return {"launch_ns": cost.value} | ({"launch_behind_ns": behind.value} if behind.value else {})

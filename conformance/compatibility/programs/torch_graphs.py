@@ -1,22 +1,20 @@
 """CUDA graphs in torch: a whole training step is captured once and replayed, with dropout's random numbers in it."""
 
-from torch_common import Pictures, Results, add_all, nn, prepare, synchronise, time_launches, torch
+from torch_common import Descent, Pictures, Results, add_all, nn, prepare, synchronise, time_launches, torch
 
 REPLAYS = 200
 
 prepare()
 results = Results()
 model = nn.Sequential(Pictures(), nn.Dropout(0.1)).cuda()
-optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+descent = Descent(model, 0.01)
 pictures = torch.zeros(16, 3, 32, 32, device="cuda")
 classes = torch.randint(0, 10, (16,), device="cuda")
 
 
 def step():
-    optimiser.zero_grad(set_to_none=True)
     loss = nn.functional.cross_entropy(model(pictures), classes)
-    loss.backward()
-    optimiser.step()
+    descent.step(loss)
     return loss
 
 

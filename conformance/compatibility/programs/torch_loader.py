@@ -3,7 +3,7 @@
 First with fork, so that the children inherit a process with CUDA in it; then with spawn, so that they start anew.
 """
 
-from torch_common import DEVICE, Pictures, Results, add_all, nn, prepare, time_torch, torch
+from torch_common import DEVICE, Descent, Pictures, Results, add_all, nn, prepare, time_torch, torch
 from torch.utils.data import DataLoader, Dataset
 
 
@@ -17,7 +17,7 @@ class Noise(Dataset):
 
 
 def learn(results, model, start, workers, epochs):
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
+    descent = Descent(model, 0.01)
     loader = DataLoader(
         Noise(), batch_size=16, num_workers=workers, pin_memory=DEVICE == "cuda", multiprocessing_context=start,
         persistent_workers=True, shuffle=True, generator=torch.Generator().manual_seed(7),
@@ -27,9 +27,7 @@ def learn(results, model, start, workers, epochs):
             pictures = pictures.to(DEVICE, non_blocking=True)
             classes = classes.to(DEVICE, non_blocking=True)
             loss = nn.functional.cross_entropy(model(pictures), classes)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
+            descent.step(loss)
             results.add(loss.item())
 
 
@@ -37,7 +35,7 @@ def main():
     prepare()
     results = Results()
     model = Pictures().to(DEVICE)
-    results.add(float(model(torch.ones(1, 3, 32, 32, device=DEVICE)).sum()))
+    results.add(model(torch.ones(1, 3, 32, 32, device=DEVICE)).sum().item())
     learn(results, model, "fork", workers=4, epochs=2)
     learn(results, model, "spawn", workers=1, epochs=1)
     add_all(results, model.parameters())

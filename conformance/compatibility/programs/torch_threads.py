@@ -5,7 +5,7 @@ What a thread computes depends on nothing but its number, so the results do not 
 
 import threading
 
-from torch_common import DEVICE, Results, Words, add_all, nn, prepare, synchronise, time_torch, torch
+from torch_common import DEVICE, Descent, Results, Words, add_all, nn, prepare, synchronise, time_torch, torch
 
 THREADS = 4
 STEPS = 8
@@ -19,14 +19,12 @@ def model_of(number):
 def learn(number, model, generator, losses):
     stream = torch.cuda.Stream() if DEVICE == "cuda" and number % 2 else None
     with torch.cuda.stream(stream):
-        optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
+        descent = Descent(model, 0.05)
         for _ in range(STEPS):
             tokens = torch.randint(0, 101, (8, 33), device=DEVICE, generator=generator)
             logits = model(tokens[:, :-1])
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
+            descent.step(loss)
             losses[number].append(loss.item())
 
 

@@ -7,7 +7,7 @@ import os
 import tempfile
 
 import torch.distributed as dist
-from torch_common import Pictures, Results, add_all, nn, prepare, synchronise, time_launches, torch
+from torch_common import Descent, Pictures, Results, add_all, nn, prepare, synchronise, time_launches, torch
 
 prepare()
 results = Results()
@@ -27,12 +27,10 @@ with tempfile.TemporaryDirectory() as folder:
     add_all(results, [x, gathered, scattered])
 
     model = nn.parallel.DistributedDataParallel(Pictures().cuda(), device_ids=[0])
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
+    descent = Descent(model, 0.01)
     for _ in range(4):
         loss = model(torch.randn(16, 3, 32, 32, device="cuda")).square().mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
+        descent.step(loss)
         results.add(loss.item())
     add_all(results, model.parameters())
 

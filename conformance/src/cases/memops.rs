@@ -1,7 +1,7 @@
 //! Values written and awaited by streams themselves, without a kernel.
 
 use crate::answer::Code;
-use crate::cases::support::{Log, ORDER};
+use crate::cases::support::{Log, ORDER, eventually};
 use crate::context::Context;
 use crate::driver::*;
 use crate::memory::Pinned;
@@ -80,9 +80,11 @@ fn by_host(context: &Context<'_>) -> Result<()> {
     log.append(stream.handle(), 1)?;
     context.cuStreamWaitValue32_v2(stream.handle(), cell.address(), 1, EQ).ok()?;
     log.append(stream.handle(), 2)?;
+    let before = eventually("what lies before the wait", || Ok(!log.read(context)?.is_empty()));
     std::thread::sleep(Duration::from_millis(10));
     let early = log.read(context);
     cell.set(0, 1);
+    before?;
     compare::equal(&early?, &[1])?;
     stream.synchronize()?;
     compare::equal(&log.read(context)?, &[1, 2])
