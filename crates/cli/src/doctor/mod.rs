@@ -1,0 +1,85 @@
+//! `ebb doctor`: what would keep ebb from working here, and how to mend it.
+//!
+//! Every check is one line, and a line that is not well is followed by what to do about it. Nothing is changed.
+//! What may crash, such as a broken driver, is tried in a process of its own (`ask`); what can be proved, such as
+//! that the loader takes the shim, is proved by doing it.
+//!
+//! * `check`: a line and how it is printed
+//! * `driver`: is there one, does it answer, do we know it
+//! * `attach`: does the shim get in front of it, with all its names
+//! * `around`: MPS, containers, other preloads
+//! * `command`: can it be preloaded into
+
+mod around;
+mod ask;
+mod attach;
+mod check;
+mod command;
+mod driver;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use installation::{Library, Machine};
+
+use crate::arguments::{Device, DoctorOptions, Output};
+use check::Check;
+
+/// What every name in the list of checks stands for.
+pub const CHECKS: &str = "\
+Checks:
+  shim           ebb's own library lies beside ebb, for this architecture
+  driver         a libcuda.so.1 is found behind it
+  answers        that driver loads and starts, in a process of its own
+  version        it is neither much older nor newer than what ebb was made for
+  kernel-module  the library and the kernel module are of one version
+  gpu            there is a GPU, and its device nodes can be opened
+  exports        every name the driver exports is exported by the shim too
+  folder         the runtime folder can be written to
+  preload        the loader takes the shim: tried, and proved by its ledger
+  other-preloads nobody else stands in for the driver
+  mps            NVIDIA's Multi-Process Service runs or not
+  container      a container, if any, has been given the driver
+  command        the given command can be preloaded into
+
+Status 0: nothing failed (with --strict: and there is no warning); 1: something did.";
+
+pub fn run(options: &DoctorOptions) -> ExitCode {
+    let checks = checks(options);
+    match options.output {
+        Output::Text => check::print(&checks),
+        Output::Json => check::print_json(&checks, options.strict),
+    }
+    if check::well(&checks, options.strict) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The hidden verb: a driver's answers, for the parent to read.
+pub fn probe(driver: &Path) -> Result<()> {
+    print!("{}", lab::probe(driver)?);
+    Ok(())
+}
+
+fn checks(options: &DoctorOptions) -> Vec<Check> {
+    let machine = Machine::here();
+    let mut checks = Vec::new();
+    let shim = attach::shim(&mut checks);
+    let driver = driver::find(options, &mut checks);
+    let probe = driver.as_ref().and_then(|driver| driver::answers(driver, &mut checks));
+    checks.extend(probe.as_ref().and_then(|probe| driver::version(probe.version)));
+    if options.device != Some(Device::Soft) {
+        let module = machine.kernel_module();
+        let version = driver.as_ref().and_then(Library::version);
+        let works = probe.as_ref().is_some_and(|probe| !probe.gpus.is_empty());
+        checks.extend(driver::kernel_module(version, module.as_deref(), works));
+        checks.push(driver::gpu(probe.as_ref(), &machine.devices(), module.is_some()));
+    }
+    checks.extend(shim.as_ref().zip(driver.as_ref()).map(|(shim, driver)| attach::exports(driver, shim)));
+    checks.push(attach::folder());
+    checks.extend(shim.as_ref().map(|shim| attach::preload(shim, options, driver.as_ref())));
+    checks.push(around::preloads(&machine, shim.as_ref()));
+    checks.push(around::mps(&machine));
+    checks.push(around::container(&machine, driver.is_some()));
+    checks.extend(options.command.first().map(|name| command::check(name)));
+    checks
+}
