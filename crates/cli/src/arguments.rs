@@ -20,7 +20,14 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run a command with ebb in front of the CUDA driver
+    ///
+    /// ebb adds its library to the command's environment and then becomes the command: same process, same status,
+    /// same terminal. With a report it stays as the command's parent, passes signals on, and exits with the
+    /// command's status.
     Run(RunOptions),
+    /// Look for what would keep ebb from working here, and say how to mend it
+    #[command(after_long_help = crate::doctor::CHECKS)]
+    Doctor(DoctorOptions),
     /// Run a latency tenant and a best-effort tenant on the software GPU, alone and together, and compare
     Demo(DemoOptions),
     /// Look at a software GPU or change how its contexts share it
@@ -41,6 +48,12 @@ pub enum Verb {
     /// One tenant of the demo (started by `ebb demo`)
     #[command(hide = true)]
     Tenant(TenantOptions),
+    /// Ask a driver what it says about itself (started by `ebb doctor`)
+    #[command(hide = true)]
+    Probe {
+        #[arg(long)]
+        driver: PathBuf,
+    },
 }
 
 /// How a result is printed.
@@ -50,8 +63,6 @@ pub enum Output {
     Json,
 }
 
-/// ebb adds its library to the command's environment and then becomes the command: same process, same status, same
-/// terminal. With a report it stays as the command's parent, passes signals on, and exits with the command's status.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_HELP)]
 pub struct RunOptions {
@@ -102,6 +113,24 @@ pub enum Device {
 pub struct ReportOption {
     pub form: Output,
     pub file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorOptions {
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Let warnings count as failures
+    #[arg(long)]
+    pub strict: bool,
+    /// Look at this driver library [default: the one installed]
+    #[arg(long, value_name = "LIBCUDA")]
+    pub driver: Option<PathBuf>,
+    /// Look at this device instead of the machine's GPUs
+    #[arg(long, value_enum, conflicts_with = "driver")]
+    pub device: Option<Device>,
+    /// A command to look at, which is not run
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

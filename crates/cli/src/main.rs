@@ -5,6 +5,7 @@
 mod arguments;
 mod beside;
 mod demo;
+mod doctor;
 mod document;
 mod json;
 mod run;
@@ -19,12 +20,14 @@ use arguments::{Arguments, Verb};
 fn main() -> ExitCode {
     let result = match Arguments::parse().verb {
         Verb::Run(options) => return run::run(&options),
+        Verb::Doctor(options) => return doctor::run(&options),
         Verb::Demo(options) => demo::run(&options),
         Verb::Soft(verb) => soft::run(&verb),
         Verb::Version { output } => document::version(output),
         Verb::Completions { shell } => document::completions(shell),
         Verb::Man { folder } => document::manual(folder.as_deref()),
         Verb::Tenant(options) => demo::tenant(&options),
+        Verb::Probe { driver } => doctor::probe(&driver),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

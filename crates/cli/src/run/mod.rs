@@ -12,7 +12,7 @@
 //! * `report`: what is said in the end
 
 mod driver;
-mod environment;
+pub mod environment;
 pub mod folder;
 mod process;
 mod report;
