@@ -1,4 +1,4 @@
-//! `cargo demo`, `cargo xtask bench` and `cargo xtask softcuda`: build what a user needs, put it where a program finds it.
+//! `cargo demo`, `cargo xtask bench`, `shim` and `softcuda`: build what a user needs, put it where a program finds it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,20 +10,40 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace;
 
+/// A library that stands as `libcuda.so.1` in a folder called like its package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// In front of a driver.
+    Shim,
+    /// Instead of a driver.
+    Softcuda,
+}
+
+impl Stand {
+    fn package(self) -> &'static str {
+        match self {
+            Stand::Shim => "shim",
+            Stand::Softcuda => "softcuda",
+        }
+    }
+}
+
 /// Builds the product and becomes `ebb` with the given verb.
 pub fn run(verb: &[&str], arguments: &[String]) -> Result<()> {
-    build("release", &["softcuda", "cli"])?;
+    build("release", &["cli", Stand::Shim.package(), Stand::Softcuda.package()])?;
     let folder = folder_of("release")?;
-    link(&folder)?;
+    for stand in [Stand::Shim, Stand::Softcuda] {
+        link(&folder, stand)?;
+    }
     let ebb = folder.join("ebb");
     let error = Command::new(&ebb).args(verb).args(arguments).exec();
     Err(error).with_context(|| format!("cannot start {}", ebb.display()))
 }
 
-/// Builds the software driver and prints the folder for `LD_LIBRARY_PATH`.
-pub fn softcuda(profile: &str) -> Result<()> {
-    build(profile, &["softcuda"])?;
-    println!("{}", link(&folder_of(profile)?)?.display());
+/// Builds one library and prints its folder, for `LD_LIBRARY_PATH` or for `ebb` beside it.
+pub fn folder(stand: Stand, profile: &str) -> Result<()> {
+    build(profile, &[stand.package()])?;
+    println!("{}", link(&folder_of(profile)?, stand)?.display());
     Ok(())
 }
 
@@ -47,11 +67,12 @@ fn folder_of(profile: &str) -> Result<PathBuf> {
 }
 
 /// Gives the library the names under which programs look for a driver, in a folder of their own.
-fn link(folder: &Path) -> Result<PathBuf> {
-    let place = folder.join("softcuda");
+fn link(folder: &Path, stand: Stand) -> Result<PathBuf> {
+    let place = folder.join(stand.package());
     fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
-    for (name, library) in [("libcuda.so.1", "../libsoftcuda.so"), ("libcuda.so", "libcuda.so.1")] {
-        put_link(&place.join(name), Path::new(library))?;
+    let library = format!("../lib{}.so", stand.package());
+    for (name, to) in [("libcuda.so.1", library.as_str()), ("libcuda.so", "libcuda.so.1")] {
+        put_link(&place.join(name), Path::new(to))?;
     }
     Ok(place)
 }
@@ -72,13 +93,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_library_gets_the_names_of_a_driver() {
+    fn a_library_gets_the_names_of_a_driver() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("libsoftcuda.so"), "x").unwrap();
-        for _ in 0..2 {
-            let place = link(folder.path()).unwrap();
-            assert_eq!(fs::read_to_string(place.join("libcuda.so.1")).unwrap(), "x");
-            assert_eq!(fs::read_to_string(place.join("libcuda.so")).unwrap(), "x");
+        for (stand, library) in [(Stand::Softcuda, "libsoftcuda.so"), (Stand::Shim, "libshim.so")] {
+            fs::write(folder.path().join(library), library).unwrap();
+            for _ in 0..2 {
+                let place = link(folder.path(), stand).unwrap();
+                assert_eq!(fs::read_to_string(place.join("libcuda.so.1")).unwrap(), library);
+                assert_eq!(fs::read_to_string(place.join("libcuda.so")).unwrap(), library);
+            }
         }
     }
 

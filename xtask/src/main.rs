@@ -65,7 +65,7 @@ enum Chore {
         #[arg(long)]
         require_network: bool,
     },
-    /// Build the software GPU and the command line, then run `ebb demo` (also: `cargo demo`)
+    /// Build the command line, the shim and the software GPU, then run `ebb demo` (also: `cargo demo`)
     #[command(disable_help_flag = true)]
     Demo {
         /// Passed on to `ebb demo`, `--help` too
@@ -81,6 +81,12 @@ enum Chore {
     },
     /// Build the software driver and print the folder with its libcuda.so.1, for LD_LIBRARY_PATH
     Softcuda {
+        /// The cargo profile to build with
+        #[arg(long, default_value = "release")]
+        profile: String,
+    },
+    /// Build the shim and print the folder with its libcuda.so.1, where `ebb run` of the same profile finds it
+    Shim {
         /// The cargo profile to build with
         #[arg(long, default_value = "release")]
         profile: String,
@@ -107,6 +113,7 @@ fn run(chore: Chore) -> Result<()> {
         }
         Chore::Demo { arguments } => demo::run(&["demo"], &arguments),
         Chore::Bench { arguments } => demo::run(&["soft", "bench"], &arguments),
-        Chore::Softcuda { profile } => demo::softcuda(&profile),
+        Chore::Softcuda { profile } => demo::folder(demo::Stand::Softcuda, &profile),
+        Chore::Shim { profile } => demo::folder(demo::Stand::Shim, &profile),
     }
 }

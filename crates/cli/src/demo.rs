@@ -2,7 +2,7 @@
 //!
 //! A latency tenant answers requests, a best-effort tenant computes without end; first each alone, then both
 //! together, one context at a time as a stock driver shares a GPU, and then both at once. Every figure is
-//! measured in this run.
+//! measured in this run. The tenants are commands under `ebb run` like any other, and their ledgers must show it.
 
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use lab::{Experiment, Job, Phase, PhaseResult, Report};
 use model::Domain;
 
 use crate::arguments::{DemoOptions, Output, TenantOptions};
-use crate::beside::software_driver;
+use crate::run::folder::RunFolder;
 
 /// One line of the table.
 struct Row {
@@ -23,10 +23,6 @@ struct Row {
 }
 
 pub fn run(options: &DemoOptions) -> Result<()> {
-    let driver = match &options.driver {
-        Some(path) => path.clone(),
-        None => software_driver()?,
-    };
     let phases = [
         ("latency alone", Phase::LatencyAlone, Domain::Isolated),
         ("best-effort alone", Phase::BestEffortAlone, Domain::Isolated),
@@ -34,24 +30,57 @@ pub fn run(options: &DemoOptions) -> Result<()> {
         ("together, concurrent", Phase::Together, Domain::Shared),
     ];
     let cards = Cards::new()?;
+    let ledgers = RunFolder::create()?;
     let bar = bar(phases.len() as u64 * 100);
     let mut rows = Vec::new();
     for (index, (name, phase, domain)) in phases.into_iter().enumerate() {
         bar.set_message(name);
-        let experiment = experiment(options, &driver, &cards, domain)?;
+        let experiment = experiment(options, &ledgers, &cards, domain)?;
         let base = index as u64 * 100;
         let result = experiment.run(phase, &mut |_, percent| bar.set_position(base + percent))?;
         bar.set_position(base + 100);
         rows.push(Row { name, result });
     }
     bar.finish_and_clear();
+    let attachment = Attachment::read(&ledgers, &rows);
     match options.output {
-        Output::Text => print_table(&rows),
-        Output::Json => print_json(&rows),
+        Output::Text => print_table(&rows, &attachment),
+        Output::Json => print_json(&rows, &attachment),
     }
-    let reports = rows.iter().flat_map(|row| [row.result.latency, row.result.best_effort]);
-    ensure!(reports.flatten().all(|report| report.all_right()), "some results were wrong, see the table");
-    Ok(())
+    ensure!(reports(&rows).all(|report| report.all_right()), "some results were wrong, see the table");
+    attachment.check()
+}
+
+fn reports(rows: &[Row]) -> impl Iterator<Item = &Report> {
+    rows.iter().flat_map(|row| [&row.result.latency, &row.result.best_effort]).flatten()
+}
+
+/// Whether ebb stood in front of the driver in every tenant.
+struct Attachment {
+    tenants: usize,
+    attached: usize,
+    launches: u64,
+}
+
+impl Attachment {
+    fn read(ledgers: &RunFolder, rows: &[Row]) -> Attachment {
+        let (readings, _) = ledgers.readings();
+        let launches = readings.iter().map(telemetry::Reading::kernels_run);
+        Attachment {
+            tenants: reports(rows).count(),
+            attached: launches.clone().filter(|&launches| launches > 0).count(),
+            launches: launches.sum(),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let Attachment { tenants, attached, .. } = self;
+        ensure!(
+            attached == tenants,
+            "only {attached} of {tenants} tenants were attached; `ebb doctor --device soft` says why"
+        );
+        Ok(())
+    }
 }
 
 /// The hidden verb: one tenant, talking to the demo that started it.
@@ -63,13 +92,25 @@ pub fn tenant(options: &TenantOptions) -> Result<()> {
     Ok(())
 }
 
-fn experiment(options: &DemoOptions, driver: &Path, cards: &Cards, domain: Domain) -> Result<Experiment> {
+fn experiment(
+    options: &DemoOptions,
+    ledgers: &RunFolder,
+    cards: &Cards,
+    domain: Domain,
+) -> Result<Experiment> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let driver = driver.to_str().context("the driver's path is not text")?;
+    let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is not text");
+    let device = match &options.driver {
+        Some(driver) => ["--driver".to_owned(), text(driver)?],
+        None => ["--device".to_owned(), "soft".to_owned()],
+    };
+    let tenant = ["tenant", "--driver", "libcuda.so.1"].map(str::to_owned);
+    let arguments = ["run".to_owned()].into_iter().chain(device);
     Ok(Experiment {
+        arguments: arguments.chain(["--".to_owned(), text(&program)?]).chain(tenant).collect(),
         program,
-        arguments: vec!["tenant".to_owned(), "--driver".to_owned(), driver.to_owned()],
         environment: vec![
+            ("EBB_RUN".to_owned(), text(ledgers.path())?),
             ("EBB_SOFTGPU".to_owned(), cards.name(domain)),
             ("EBB_SOFTGPU_DOMAIN".to_owned(), domain.to_string()),
         ],
@@ -124,7 +165,7 @@ fn bar(length: u64) -> ProgressBar {
     bar
 }
 
-fn print_table(rows: &[Row]) {
+fn print_table(rows: &[Row], attachment: &Attachment) {
     println!(
         "{:24} {:>9} {:>10} {:>10} {:>12} {:>10}  results",
         "", "requests", "p50", "p99", "best-effort", "it/s"
@@ -146,13 +187,15 @@ fn print_table(rows: &[Row]) {
     println!(
         "\nLatency counts from scheduled arrival; every block of every launch was checked to have run once."
     );
+    let Attachment { tenants, attached, launches } = attachment;
+    println!("Attached: {attached} of {tenants} tenants, {launches} launches counted.");
 }
 
 fn all_right(result: &PhaseResult) -> bool {
     [result.latency, result.best_effort].iter().flatten().all(Report::all_right)
 }
 
-fn print_json(rows: &[Row]) {
+fn print_json(rows: &[Row], attachment: &Attachment) {
     let tenant = |report: &Option<Report>| match report {
         None => "null".to_owned(),
         Some(report) => format!(
@@ -169,5 +212,9 @@ fn print_json(rows: &[Row]) {
         let (latency, best_effort) = (tenant(&row.result.latency), tenant(&row.result.best_effort));
         format!("{{\"phase\":\"{}\",\"latency\":{latency},\"best_effort\":{best_effort}}}", row.name)
     };
-    println!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(","));
+    let Attachment { tenants, attached, launches } = attachment;
+    println!(
+        "{{\"phases\":[{}],\"tenants\":{tenants},\"attached\":{attached},\"launches\":{launches}}}",
+        rows.iter().map(row).collect::<Vec<_>>().join(",")
+    );
 }

@@ -2,56 +2,46 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+mod common;
 
-/// Builds the driver library in the profile of this test and gives its path.
-fn driver() -> &'static Path {
-    static DRIVER: OnceLock<PathBuf> = OnceLock::new();
-    DRIVER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_BIN_EXE_ebb")).parent().unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "softcuda"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        build.arg("--target-dir").arg(folder.parent().unwrap());
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the software GPU does not build");
-        folder.join("libsoftcuda.so")
-    })
-}
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use common::{private_folder, text};
 
 fn ebb(runtime: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
-    command.args(arguments).env("EBB_RUNTIME_DIR", runtime).env_remove("EBB_SOFTGPU").output().unwrap()
+    common::ebb(runtime).args(arguments).output().unwrap()
 }
 
-fn text(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn private_folder() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("ebb-test").tempdir().unwrap()
+/// The numbers behind a key, in order.
+fn numbers(json: &str, key: &str) -> Vec<u64> {
+    let digits =
+        |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|text| text.parse().ok());
+    json.split(&format!("\"{key}\":")).skip(1).filter_map(digits).collect()
 }
 
 #[test]
-fn the_demo_measures_four_phases_and_leaves_nothing_behind() {
+fn the_demo_measures_four_phases_under_ebb_run_and_leaves_nothing_behind() {
     let runtime = private_folder();
-    let driver = driver().to_str().unwrap();
-    let output = text(&ebb(runtime.path(), &["demo", "--seconds", "0.5", "-o", "json", "--driver", driver]));
+    common::products();
+    let output = text(&ebb(runtime.path(), &["demo", "--seconds", "0.5", "-o", "json"]));
     for phase in ["latency alone", "best-effort alone", "together, time-sliced", "together, concurrent"] {
         assert!(output.contains(phase), "{output}");
     }
-    assert_eq!(output.matches("\"done\"").count(), 6, "{output}");
-    assert_eq!(std::fs::read_dir(runtime.path()).unwrap().count(), 0, "a card was left behind");
+    let done = numbers(&output, "done");
+    assert_eq!((done.len(), numbers(&output, "attached")), (6, vec![6]), "{output}");
+    // A request is five launches, an iteration one; the tenants say how many they did, in this order.
+    let [alone, best, sliced, beside_sliced, shared, beside_shared] = done[..] else { unreachable!() };
+    let launches = 5 * (alone + sliced + shared) + best + beside_sliced + beside_shared;
+    assert_eq!(numbers(&output, "launches"), [launches], "{output}");
+    assert_eq!(std::fs::read_dir(runtime.path()).unwrap().count(), 0, "something was left behind");
 }
 
 #[test]
 fn without_a_driver_the_demo_says_what_to_do() {
     let runtime = private_folder();
+    common::products();
     let output = ebb(runtime.path(), &["demo", "--driver", "/nowhere/libcuda.so.1"]);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
@@ -62,7 +52,8 @@ fn without_a_driver_the_demo_says_what_to_do() {
 fn working_tenant(runtime: &Path) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
     command.args(["tenant", "--class", "best-effort", "--seconds", "600", "--seed", "1", "--driver"]);
-    command.arg(driver()).env("EBB_RUNTIME_DIR", runtime).env_remove("EBB_SOFTGPU");
+    command.arg(common::products().join("softcuda/libcuda.so.1")).env("EBB_RUNTIME_DIR", runtime);
+    command.env_remove("EBB_SOFTGPU");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let mut lines = BufReader::new(child.stdout.take().unwrap());

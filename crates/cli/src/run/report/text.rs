@@ -68,7 +68,7 @@ impl Page {
                 version => format!("CUDA {}.{}", version / 1000, version % 1000 / 10),
             };
             let program = cut(&reading.program, NAME);
-            self.line(&format!("  {:>LABEL$}  {driver:10}{program}", reading.pid));
+            self.line(&format!("  {:>LABEL$}  {driver:11}{program}", reading.pid));
         }
         if readings.len() > PROCESSES {
             self.row("", &format!("  and {} more", readings.len() - PROCESSES));

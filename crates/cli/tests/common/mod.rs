@@ -1,0 +1,66 @@
+//! What the tests of `ebb` share: the libraries it is installed with, built and put beside it.
+
+#![allow(dead_code, reason = "every test file uses a part of this")]
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The folder with `ebb`, its shim and its software GPU.
+pub fn products() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_ebb")).parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--package", "softcuda", "--package", "shim"]);
+        build.current_dir(env!("CARGO_MANIFEST_DIR")).arg("--target-dir").arg(folder.parent().unwrap());
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the libraries do not build");
+        for product in ["softcuda", "shim"] {
+            let place = folder.join(product);
+            fs::create_dir_all(&place).unwrap();
+            link(&place.join("libcuda.so.1"), &format!("../lib{product}.so"));
+            link(&place.join("libcuda.so"), "libcuda.so.1");
+        }
+        folder.to_owned()
+    })
+}
+
+/// Other tests make the same links at the same time.
+fn link(path: &Path, to: &str) {
+    if fs::read_link(path).is_ok_and(|old| old == Path::new(to)) {
+        return;
+    }
+    match std::os::unix::fs::symlink(to, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => panic!("{}: {error}", path.display()),
+        _ => {}
+    }
+}
+
+/// `ebb` with a runtime folder of its own and nothing of ours in its environment.
+pub fn ebb(runtime: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+    command.env("EBB_RUNTIME_DIR", runtime);
+    for name in ["EBB_SOFTGPU", "EBB_DRIVER", "EBB_RUN", "EBB_DISABLE", "EBB_LOG", "LD_PRELOAD"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+pub fn private_folder() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("ebb-test").tempdir().unwrap()
+}
+
+pub fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a command that must succeed printed.
+pub fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", errors(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
