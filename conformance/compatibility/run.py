@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The compatibility matrix: CUDA programs of every kind, without ebb and through `ebb run`, side by side.
 
-Each row is one program, run alternately on both sides. Its results must be the same bits, it must start at most 5%
+Each row is one program, run once with a profiler that counts its kernels (several rows at once, since nothing is timed
+then), and after that alternately on both sides, one process at a time. Its results must be the same bits, it must start at most 5%
 later, a launch must cost at most 0.1 µs more, and ebb's report must count every kernel that the profiler counts. The
 script needs nothing but Python's library; what a row needs beyond that and does not find is said in the table.
 
@@ -9,6 +10,7 @@ Exit status: 0 if no row failed, 1 if one did, 2 for wrong arguments, 125 if not
 """
 
 import argparse
+import concurrent.futures
 import dataclasses
 import json
 import shutil
@@ -20,6 +22,9 @@ from matrix import machine, table, tools
 from matrix.rows import ROWS
 from matrix.running import Runner
 from matrix.verdict import Verdict, judge
+
+# Counted runs side by side: as many as leave each of them a processor or two on a small server.
+AT_ONCE = 6
 
 
 def arguments():
@@ -47,11 +52,10 @@ def arguments():
 
 
 def order(options):
-    """(through ebb, counted) of each run. The counted one comes first, so that what is timed finds warm caches."""
+    """Which timed runs are through ebb. The sides take turns at being first, so that drift favours neither."""
     if options.baseline:
-        return [(False, True), (False, False), (False, False)]
-    timed = [through for index in range(options.runs) for through in ((False, True), (True, False))[index % 2]]
-    return [(True, True)] + [(through, False) for through in timed]
+        return [False, False]
+    return [through for index in range(options.runs) for through in ((False, True), (True, False))[index % 2]]
 
 
 def installed(python, modules):
@@ -63,18 +67,35 @@ def installed(python, modules):
         raise tools.Missing(f"{python} has no module {missing.strip('[]')}")
 
 
-def measure(row, runner, options):
+def once(row, runner, through, counted):
+    run = runner.run(row, through, counted)
+    side = ("ebb" if through else "without") + (", counted" if counted else "")
+    print(f"{row.name:>15} {side:<17} {run.seconds:6.2f} s  {run.failure}", file=sys.stderr, flush=True)
+    return run
+
+
+def counted_run(row, runner, options):
+    """The run with the profiler, or why the row cannot be run here. It also fills the caches for the timed ones."""
     try:
         installed(options.python, row.modules)
-        runs = []
-        for through, counted in order(options):
-            run = runner.run(row, through, counted)
-            runs.append(run)
-            side = ("ebb" if through else "without") + (", counted" if counted else "")
-            print(f"{row.name:>15} {side:<17} {run.seconds:6.2f} s  {run.failure}", file=sys.stderr, flush=True)
-        return judge(row, runs), runs
+        return once(row, runner, through=not options.baseline, counted=True)
     except tools.Missing as missing:
-        return Verdict(row.name, row.title, skipped=str(missing)), []
+        return str(missing)
+
+
+def measure(rows, runner, options):
+    with concurrent.futures.ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        firsts = list(pool.map(lambda row: counted_run(row, runner, options), rows))
+    verdicts, measured = [], {}
+    for row, first in zip(rows, firsts):
+        if isinstance(first, str):
+            measured[row.name] = []
+            verdicts.append(Verdict(row.name, row.title, skipped=first))
+        else:
+            measured[row.name] = [first] + [once(row, runner, through, counted=False) for through in order(options)]
+            verdicts.append(judge(row, measured[row.name]))
+        print("  ".join(table.cells(verdicts[-1])), *table.remarks(verdicts[-1:]), sep="\n", file=sys.stderr, flush=True)
+    return verdicts, measured
 
 
 def print_baseline(verdicts, measured):
@@ -130,11 +151,8 @@ def main():
         except tools.Missing as missing:
             print(f"run.py: {missing}", file=sys.stderr)
             return 125
-        verdicts, measured = [], {}
-        for row in ROWS:
-            if not options.only or row.name in options.only:
-                verdict, measured[row.name] = measure(row, runner, options)
-                verdicts.append(verdict)
+        rows = [row for row in ROWS if not options.only or row.name in options.only]
+        verdicts, measured = measure(rows, runner, options)
         described = machine.describe(options.python, runner.ebb)
     if options.json:
         save(options.json, described, options, verdicts, measured)

@@ -1,6 +1,7 @@
 """Running one program once, with or without ebb in front, and reading what it, ebb and the profiler say."""
 
 import collections
+import itertools
 import json
 import os
 import re
@@ -50,12 +51,11 @@ class Runner:
         self.ebb = ebb
         self.profiler = profiler
         self.launch = launch
-        self._number = 0
+        self._numbers = itertools.count(1)
 
     def run(self, row, through, count):
         """Never raises for what the program does: a failed run says so."""
-        self._number += 1
-        folder = self.work / f"run-{self._number}-{row.name}"
+        folder = self.work / f"run-{next(self._numbers)}-{row.name}"
         folder.mkdir()
         run = Run(through=through, counted=count)
         command = self._command(row)

@@ -1,7 +1,8 @@
 """The table, for a terminal or for the documentation."""
 
 HEADINGS = (
-    "program", "same results", "start-up", "launch, driver", "launch, framework", "counted: ebb / profiler", "verdict",
+    "program", "same results", "start-up", "launch, and what ebb adds", "launch by the framework",
+    "counted: ebb / profiler", "verdict",
 )  # fmt: skip
 
 
@@ -15,13 +16,13 @@ def cells(verdict):
         start_up = f"{without:.2f} → {through:.2f} s ({through / without - 1:+.1%})"
     counted = f"{verdict.counted} / {verdict.profiled}" if verdict.counted is not None else "–"
     verdict_word = "pass" if verdict.passed else "FAIL"
-    return (verdict.title, same, start_up, cost(verdict.launch), cost(verdict.framework), counted, verdict_word)
-
-
-def cost(pair):
-    if not pair:
-        return "–"
-    return f"{pair.without / 1000:.2f} → {pair.through / 1000:.2f} µs ({pair.difference:+.0f} ns)"
+    launch, framework = "–", "–"
+    if verdict.launch:
+        launch = f"{verdict.launch.driver / 1000:.2f} µs {verdict.launch.added:+.0f} ns"
+    if verdict.framework:
+        costs = verdict.framework
+        framework = f"{costs.without / 1000:.2f} → {costs.through / 1000:.2f} µs (±{costs.spread / 1000:.2f})"
+    return (verdict.title, same, start_up, launch, framework, counted, verdict_word)
 
 
 def text(verdicts):
