@@ -17,7 +17,7 @@ pub enum Error {
     Folder { path: PathBuf },
     #[error("{} may not be executed by you; `chmod +x` makes a file a command", .path.display())]
     NotExecutable { path: PathBuf },
-    #[error("{} is neither a program nor a script that this system can execute", .path.display())]
+    #[error("{} is neither a program nor a script that this system can execute; check what it was built for", .path.display())]
     NoProgram { path: PathBuf },
     #[error("{} is a script whose interpreters are scripts without end; its #! line must lead to a program", .path.display())]
     EndlessScripts { path: PathBuf },
@@ -25,7 +25,7 @@ pub enum Error {
     Interpreter { script: PathBuf, interpreter: PathBuf, source: Box<Error> },
     #[error("cannot read {}: {source}; ask its owner for read permission", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{} is no library: it does not begin as an ELF file does", .path.display())]
+    #[error("{} is no library, since it does not begin as an ELF file does; name another, or install it again", .path.display())]
     NotElf { path: PathBuf },
     #[error("{} is no CUDA driver, since it does not export cuInit; name another", .path.display())]
     NoDriver { path: PathBuf },

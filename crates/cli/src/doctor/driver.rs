@@ -45,9 +45,11 @@ pub fn find(options: &DoctorOptions, checks: &mut Vec<Check>) -> Option<Library>
         return None;
     }
     let search = Search::here(named.as_deref().map(Path::as_os_str));
-    let refusal = if search.found.is_some() { Status::Note } else { Status::Failed };
     for (source, error) in &search.refused {
-        checks.push(Check::told(NAME, refusal, &format!("passed over, from {source}: {error}")));
+        checks.push(match search.found {
+            Some(_) => Check::told(NAME, Status::Note, &format!("passed over, from {source}: {error}")),
+            None => Check::told(NAME, Status::Failed, error),
+        });
     }
     match search.found {
         Some((source, library)) => {
@@ -166,9 +168,8 @@ pub fn kernel_module(library: Option<&str>, module: Option<&str>, works: bool) -
     })
 }
 
-pub fn gpu(probe: Option<&Probe>, devices: &Devices, module: bool) -> Check {
+pub fn gpu(gpus: &[Gpu], devices: &Devices, module: bool) -> Check {
     const NAME: &str = "gpu";
-    let gpus = probe.map_or(&[][..], |probe| &probe.gpus);
     let closed: Vec<&Node> = devices.all().filter(|node| node.refusal.is_some()).collect();
     let named = |nodes: &[&Node]| {
         let names: Vec<_> = nodes
@@ -181,7 +182,7 @@ pub fn gpu(probe: Option<&Probe>, devices: &Devices, module: bool) -> Check {
         names.join(", ")
     };
     if !gpus.is_empty() {
-        return Check::ok(NAME, gpus.iter().map(describe).collect::<Vec<_>>().join(", "));
+        return seen(gpus);
     }
     let failed = |found: &str, fix: &str| Check::new(NAME, Status::Failed, found, fix);
     if !closed.is_empty() {
@@ -205,6 +206,11 @@ pub fn gpu(probe: Option<&Probe>, devices: &Devices, module: bool) -> Check {
     }
 }
 
+/// GPUs that the driver shows need nothing else.
+pub fn seen(gpus: &[Gpu]) -> Check {
+    Check::ok("gpu", gpus.iter().map(describe).collect::<Vec<_>>().join(", "))
+}
+
 fn describe(gpu: &Gpu) -> String {
     let Gpu { name, capability: (major, minor), memory_bytes } = gpu;
     format!("{name} (compute {major}.{minor}, {} MiB)", memory_bytes >> 20)
@@ -215,8 +221,8 @@ mod tests {
     use super::*;
     use std::io;
 
-    fn probe(init: u32, gpus: Vec<Gpu>) -> Probe {
-        Probe { version: 13000, init, init_name: "WORD".into(), gpus }
+    fn probe(init: u32) -> Probe {
+        Probe { version: 13000, init, init_name: "WORD".into(), gpus: Vec::new() }
     }
 
     fn node(path: &str, refusal: Option<io::Error>) -> Node {
@@ -250,7 +256,7 @@ mod tests {
         let refused = || Some(io::Error::from(io::ErrorKind::PermissionDenied));
         let gpus = |refusal| vec![node("/dev/nvidia0", refusal)];
         let uvm = || Some(node("/dev/nvidia-uvm", None));
-        let found = |devices: Devices, module| gpu(Some(&probe(100, Vec::new())), &devices, module).found;
+        let found = |devices: Devices, module| gpu(&[], &devices, module).found;
         assert!(found(Devices::default(), false).contains("not loaded"));
         assert!(found(Devices::default(), true).contains("no node /dev/nvidia0"));
         assert!(found(Devices { gpus: gpus(None), ..Devices::default() }, true).contains("nvidia-uvm"));
@@ -263,7 +269,7 @@ mod tests {
     #[test]
     fn a_gpu_that_answers_is_described() {
         let card = Gpu { name: "NVIDIA H200".into(), capability: (9, 0), memory_bytes: 1 << 37 };
-        let check = gpu(Some(&probe(0, vec![card])), &Devices::default(), true);
+        let check = gpu(&[card], &Devices::default(), true);
         assert_eq!(
             (check.status, check.found.as_str()),
             (Status::Ok, "NVIDIA H200 (compute 9.0, 131072 MiB)")
@@ -273,10 +279,10 @@ mod tests {
     #[test]
     fn every_refusal_to_start_has_a_fix() {
         for code in [3, 34, 100, 802, 803, 804, 999, 1] {
-            let check = started(&probe(code, Vec::new()));
+            let check = started(&probe(code));
             assert_eq!(check.status, Status::Failed);
             assert!(check.fix.is_some() && check.found.contains(&format!("({code})")), "{}", check.found);
         }
-        assert_eq!(started(&probe(0, Vec::new())).status, Status::Ok);
+        assert_eq!(started(&probe(0)).status, Status::Ok);
     }
 }

@@ -1,6 +1,6 @@
 //! `ebb doctor`: what would keep ebb from working here, and how to mend it.
 //!
-//! Every check is one line, and a line that is not well is followed by what to do about it. Nothing is changed.
+//! Every check is one line, and a line that is not well is followed by what to do about it. The machine stays as it was.
 //! What may crash, such as a broken driver, is tried in a process of its own (`ask`); what can be proved, such as
 //! that the loader takes the shim, is proved by doing it.
 //!
@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use installation::{Library, Machine};
+use lab::Probe;
 
 use crate::arguments::{Device, DoctorOptions, Output};
 use check::Check;
@@ -67,13 +68,7 @@ fn checks(options: &DoctorOptions) -> Vec<Check> {
     let driver = driver::find(options, &mut checks);
     let probe = driver.as_ref().and_then(|driver| driver::answers(driver, &mut checks));
     checks.extend(probe.as_ref().and_then(|probe| driver::version(probe.version)));
-    if options.device != Some(Device::Soft) {
-        let module = machine.kernel_module();
-        let version = driver.as_ref().and_then(Library::version);
-        let works = probe.as_ref().is_some_and(|probe| !probe.gpus.is_empty());
-        checks.extend(driver::kernel_module(version, module.as_deref(), works));
-        checks.push(driver::gpu(probe.as_ref(), &machine.devices(), module.is_some()));
-    }
+    checks.extend(hardware(options, &machine, driver.as_ref(), probe.as_ref()));
     checks.extend(shim.as_ref().zip(driver.as_ref()).map(|(shim, driver)| attach::exports(driver, shim)));
     checks.push(attach::folder());
     checks.extend(shim.as_ref().map(|shim| attach::preload(shim, options, driver.as_ref())));
@@ -82,4 +77,21 @@ fn checks(options: &DoctorOptions) -> Vec<Check> {
     checks.push(around::container(&machine, driver.is_some()));
     checks.extend(options.command.first().map(|name| command::check(name)));
     checks
+}
+
+/// What only a real GPU needs.
+fn hardware(
+    options: &DoctorOptions,
+    machine: &Machine,
+    driver: Option<&Library>,
+    probe: Option<&Probe>,
+) -> Vec<Check> {
+    let gpus = probe.map_or(&[][..], |probe| &probe.gpus);
+    if options.device == Some(Device::Soft) {
+        return if gpus.is_empty() { Vec::new() } else { vec![driver::seen(gpus)] };
+    }
+    let module = machine.kernel_module();
+    let version = driver.and_then(Library::version);
+    let kernel = driver::kernel_module(version, module.as_deref(), !gpus.is_empty());
+    kernel.into_iter().chain([driver::gpu(gpus, &machine.devices(), module.is_some())]).collect()
 }

@@ -43,7 +43,12 @@ fn link(path: &Path, to: &str) {
 
 /// `ebb` with a runtime folder of its own and nothing of ours in its environment.
 pub fn ebb(runtime: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
+    installed(Path::new(env!("CARGO_BIN_EXE_ebb")), runtime)
+}
+
+/// The same for an `ebb` installed elsewhere.
+pub fn installed(ebb: &Path, runtime: &Path) -> Command {
+    let mut command = Command::new(ebb);
     command.env("EBB_RUNTIME_DIR", runtime);
     for name in ["EBB_SOFTGPU", "EBB_DRIVER", "EBB_RUN", "EBB_DISABLE", "EBB_LOG", "LD_PRELOAD"] {
         command.env_remove(name);
