@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The compatibility matrix: CUDA programs of every kind, without ebb and through `ebb run`, side by side.
 
-Each row is one program, run once with a profiler that counts its kernels (several rows at once, since nothing is timed
-then), and after that alternately on both sides, one process at a time. Its results must be the same bits, it must start at most 5%
-later, a launch must cost at most 0.1 µs more, and ebb's report must count every kernel that the profiler counts. The
-script needs nothing but Python's library; what a row needs beyond that and does not find is said in the table.
+Each row is one program. It is run once through ebb with a profiler that counts its kernels (several rows at once, since
+nothing is timed then), and after that alternately on both sides, one process at a time. Its results must be the same
+bits, it must start at most 5% later, a launch must cost at most 0.1 µs more, and ebb's report must count every kernel
+that the profiler counts. The script needs nothing but Python's library; what a row needs beyond that and does not find
+is said in the table.
 
 Exit status: 0 if no row failed, 1 if one did, 2 for wrong arguments, 125 if nothing could be measured.
 """
@@ -94,7 +95,9 @@ def measure(rows, runner, options):
         else:
             measured[row.name] = [first] + [once(row, runner, through, counted=False) for through in order(options)]
             verdicts.append(judge(row, measured[row.name]))
-        print("  ".join(table.cells(verdicts[-1])), *table.remarks(verdicts[-1:]), sep="\n", file=sys.stderr, flush=True)
+        print(
+            "  ".join(table.cells(verdicts[-1])), *table.remarks(verdicts[-1:]), sep="\n", file=sys.stderr, flush=True
+        )
     return verdicts, measured
 
 

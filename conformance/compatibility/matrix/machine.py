@@ -28,8 +28,9 @@ def describe(python, ebb):
 def packages(python):
     """Versions without importing anything, because importing torch takes seconds."""
     program = (
-        "import importlib.metadata as m, json, sys\n"
-        "print(json.dumps({d.metadata['Name']: d.version for d in m.distributions() if d.metadata['Name'] in sys.argv[1:]}))"
+        "import importlib.metadata, json, sys\n"
+        "all = {d.metadata['Name']: d.version for d in importlib.metadata.distributions()}\n"
+        "print(json.dumps({name: all[name] for name in sys.argv[1:] if name in all}))"
     )
     answer = tools.ask([python, "-c", program, *PACKAGES])
     return json.loads(answer) if answer else {}

@@ -92,5 +92,7 @@ def build_program(work, source):
     """For the GPU at hand, with the runtime inside the program."""
     target = work / Path(source).stem
     if not target.exists():
-        build([find_program("nvcc"), "-O2", "-cudart", "static", "-arch=native", "-o", target, HERE / "programs" / source])
+        build(
+            [find_program("nvcc"), "-O2", "-cudart", "static", "-arch=native", "-o", target, HERE / "programs" / source]
+        )
     return target

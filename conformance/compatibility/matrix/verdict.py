@@ -113,7 +113,10 @@ def launch(through):
 
 
 def pair(without, through):
-    a, b = ([run.line["framework_launch_ns"] for run in side if "framework_launch_ns" in run.line] for side in (without, through))
+    a, b = (
+        [run.line["framework_launch_ns"] for run in side if "framework_launch_ns" in run.line]
+        for side in (without, through)
+    )
     return Pair(min(a), min(b), max(max(a) - min(a), max(b) - min(b))) if a and b else None
 
 

@@ -121,6 +121,6 @@ def train_words(results, steps=8, device=DEVICE):
 
 
 __all__ = [
-    "DEVICE", "Descent", "Pictures", "Results", "Words", "add_all", "host", "nn", "prepare", "synchronise", "time_launches",
-    "time_torch", "torch", "train_pictures", "train_words",
+    "DEVICE", "Descent", "Pictures", "Results", "Words", "add_all", "host", "nn", "prepare", "synchronise",
+    "time_launches", "time_torch", "torch", "train_pictures", "train_words",
 ]  # fmt: skip

@@ -28,9 +28,7 @@ def step(parameters, x, y):
 
 keys = jax.random.split(jax.random.key(3), 6)
 sizes = [32, 64, 64, 8]
-parameters = [
-    (jax.random.normal(key, (a, b)) / a**0.5, jnp.zeros(b)) for key, a, b in zip(keys, sizes[:-1], sizes[1:])
-]
+parameters = [(jax.random.normal(key, (a, b)) / a**0.5, jnp.zeros(b)) for key, a, b in zip(keys, sizes[:-1], sizes[1:])]
 x = jax.random.normal(keys[4], (128, 32))
 y = jax.random.normal(keys[5], (128, 8))
 for _ in range(10):
