@@ -76,8 +76,8 @@ pub fn folder() -> Check {
 }
 
 /// Runs a program that opens the driver by its name, as programs do, with the shim preloaded, and looks for the
-/// ledger it must have left.
-pub fn preload(shim: &Library, options: &DoctorOptions, driver: Option<&Library>) -> Check {
+/// ledger it must have left. `alone` is whether the driver got through the same without the shim.
+pub fn preload(shim: &Library, options: &DoctorOptions, driver: Option<&Library>, alone: bool) -> Check {
     const NAME: &str = "preload";
     if std::env::var_os("EBB_DISABLE").is_some_and(|value| value == "1") {
         let found = "EBB_DISABLE is 1, so ebb only passes calls on";
@@ -86,6 +86,10 @@ pub fn preload(shim: &Library, options: &DoctorOptions, driver: Option<&Library>
     match attempt(shim, options) {
         Err(error) => Check::told(NAME, Status::Failed, &format!("{error:#}")),
         Ok((_, Some(reading))) => proved(&reading, driver),
+        Ok((_, None)) if driver.is_some() && !alone => {
+            let found = "not proved, since the driver does not work without the shim either";
+            Check::new(NAME, Status::Warning, found, "mend the driver first, as the check `answers` says")
+        }
         Ok((answer, None)) => {
             let found = format!("the shim was preloaded, but {}", unattached(&answer));
             let fix = "see whether a security module or a container rule forbids preloading, and run with EBB_LOG=1";

@@ -71,7 +71,8 @@ fn checks(options: &DoctorOptions) -> Vec<Check> {
     checks.extend(hardware(options, &machine, driver.as_ref(), probe.as_ref()));
     checks.extend(shim.as_ref().zip(driver.as_ref()).map(|(shim, driver)| attach::exports(driver, shim)));
     checks.push(attach::folder());
-    checks.extend(shim.as_ref().map(|shim| attach::preload(shim, options, driver.as_ref())));
+    let alone = probe.is_some();
+    checks.extend(shim.as_ref().map(|shim| attach::preload(shim, options, driver.as_ref(), alone)));
     checks.push(around::preloads(&machine, shim.as_ref()));
     checks.push(around::mps(&machine));
     checks.push(around::container(&machine, driver.is_some()));
