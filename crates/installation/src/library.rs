@@ -145,6 +145,7 @@ fn text(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::os::unix::fs::symlink;
 
     /// The C library of this machine: a real file with names everybody knows.
@@ -200,6 +201,41 @@ mod tests {
         assert!(matches!(read("dangling"), Error::NoFile { .. }));
         assert!(matches!(read("text/below"), Error::NoFile { .. }));
         assert!(matches!(read("."), Error::Folder { .. }));
+    }
+
+    /// The bytes of a small library, or nothing where there is no compiler.
+    fn compiled() -> Option<Vec<u8>> {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, library) = (folder.path().join("l.c"), folder.path().join("l.so"));
+        fs::write(&source, "int cuInit(unsigned f) { return f; }\nint cuData = 1;\n").unwrap();
+        let mut compiler = std::process::Command::new("cc");
+        compiler.args(["-shared", "-nostdlib", "-Wl,-soname,libcuda.so.1", "-o"]).arg(&library).arg(&source);
+        compiler.status().is_ok_and(|status| status.success()).then(|| fs::read(&library).unwrap())
+    }
+
+    #[test]
+    fn no_damage_makes_the_reader_panic_or_run_away() {
+        let Some(good) = compiled() else {
+            eprintln!("skipped: there is no C compiler");
+            return;
+        };
+        let read = |bytes: &[u8]| read::<FileHeader64<Endianness>, _>(bytes, 64);
+        let (_, soname, exports) = read(&good).unwrap();
+        assert_eq!(soname.as_deref(), Some("libcuda.so.1"));
+        assert_eq!(exports.iter().filter(|export| export.name.starts_with("cu")).count(), 2);
+        let change = (any::<proptest::sample::Index>(), prop_oneof![Just(0u8), Just(0xff), any::<u8>()]);
+        let changes = proptest::collection::vec(change, 1..8);
+        let mut runner = proptest::test_runner::TestRunner::default();
+        let damaged = |changes: Vec<(proptest::sample::Index, u8)>| {
+            let mut bytes = good.clone();
+            for (at, byte) in changes {
+                *at.get_mut(&mut bytes) = byte;
+            }
+            let named = read(&bytes).map_or(0, |(_, _, exports)| exports.iter().map(|e| e.name.len()).sum());
+            prop_assert!(named <= MOST_NAMES);
+            Ok(())
+        };
+        runner.run(&changes, damaged).unwrap();
     }
 
     #[test]
