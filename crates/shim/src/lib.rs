@@ -18,7 +18,7 @@
 //! * `frames`: what is known about a handle: names and hashes of kernels, nodes of graphs, learned once
 //! * `watch`: this process's ledger and what becomes of it in a fork
 //!
-//! Beside them: `loader` (opens by absolute path), `arena`, `lock`, `log` and, for tests, `fault`.
+//! Beside them: `undocumented` (functions without a header), `loader` (opens by absolute path), `own`, `arena`, `lock`, `log` and, for tests, `fault`.
 
 mod address;
 mod arena;
@@ -33,4 +33,5 @@ mod log;
 mod next;
 mod own;
 mod surroundings;
+mod undocumented;
 mod watch;

@@ -16,6 +16,8 @@ pub struct Variables {
     pub library_path: Option<&'static CStr>,
     pub run: Option<&'static CStr>,
     pub disabled: bool,
+    /// Every error that the driver answers is written down for the user.
+    pub errors_are_logged: bool,
     #[cfg(feature = "faults")]
     pub fault: Option<&'static CStr>,
 }
@@ -27,6 +29,7 @@ impl Variables {
             library_path: variable(c"LD_LIBRARY_PATH"),
             run: variable(c"EBB_RUN"),
             disabled: variable(c"EBB_DISABLE").is_some_and(|value| value == c"1"),
+            errors_are_logged: variable(c"CUDA_LOG_FILE").is_some(),
             #[cfg(feature = "faults")]
             fault: variable(c"EBB_FAULT"),
         }

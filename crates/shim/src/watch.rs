@@ -90,7 +90,8 @@ fn open(variables: &Variables) -> Option<&'static Watch> {
         Some(path) => ledger.driver(path.to_bytes(), driver_version()),
         None => ledger.note(Note::NoDriver),
     }
-    arena::place(Watch { ledger, frames: Frames::new()? })
+    let may_ask_in_vain = variables.run.is_some() && !variables.errors_are_logged;
+    arena::place(Watch { ledger, frames: Frames::new(may_ask_in_vain)? })
 }
 
 fn driver_version() -> i32 {

@@ -4,10 +4,11 @@ use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use cuda_abi::{CUDA_SUCCESS, CUfunction, CUkernel, CUresult};
-use telemetry::{Kernel, KernelIdentity, Ledger, Note};
+use cuda_abi::{CUDA_SUCCESS, CUresult};
+use telemetry::{Kernel, KernelIdentity, Note};
 
 use super::{Frames, Module};
+use crate::watch::Watch;
 use crate::{arena, next};
 
 /// Which of the two kinds of handle a kernel goes by. Both may be launched.
@@ -39,6 +40,9 @@ pub struct Learned {
     /// Its place in the ledger, if there was one left.
     pub kernel: Option<Kernel>,
 }
+
+/// The most bytes of parameters that a kernel can have, and so the most parameters.
+const LARGEST: usize = 32 << 10;
 
 #[derive(Clone, Copy, Default)]
 pub struct Parameters {
@@ -76,19 +80,20 @@ impl Frames {
 impl Frame {
     /// What is known about the kernel, looked up now if it never was. `None` when there is no memory to keep it.
     #[inline]
-    pub fn learned(&self, ledger: &Ledger) -> Option<&'static Learned> {
+    pub fn learned(&self, watch: &Watch) -> Option<&'static Learned> {
         // SYNC(frame-learned): whoever sees it sees all of it.
         let learned = self.learned.load(Ordering::Acquire);
         if learned.is_null() {
-            return self.learn(ledger);
+            return self.learn(watch);
         }
         // SAFETY: not null, so a value in the arena, which stays.
         Some(unsafe { &*learned })
     }
 
     #[cold]
-    fn learn(&self, ledger: &Ledger) -> Option<&'static Learned> {
-        let parameters = self.parameters();
+    fn learn(&self, watch: &Watch) -> Option<&'static Learned> {
+        let ledger = &watch.ledger;
+        let parameters = self.parameters(watch.frames.may_ask_in_vain);
         let identity = KernelIdentity {
             name: self.name,
             module_hash: self.module.image.hash,
@@ -104,32 +109,55 @@ impl Frame {
         Some(learned)
     }
 
-    /// As the driver tells, where it does.
-    fn parameters(&self) -> Parameters {
+    /// As the driver tells. From CUDA 13.2 on it says how many parameters there are. Before, the end is where it
+    /// answers with an error, and errors go into the driver's own log, where the user may look for his: then we ask only
+    /// if a report was asked for, and nobody has the log written down.
+    fn parameters(&self, may_ask_in_vain: bool) -> Parameters {
+        let most = match self.parameter_count() {
+            Some(count) => count,
+            None if may_ask_in_vain => LARGEST / 4,
+            None => 0,
+        };
         let mut found = Parameters::default();
-        // A kernel has at most 4 KiB or 32 KiB of parameters; the bound is against a driver that never ends.
-        for index in 0..4096 {
-            let Some(end) = self.parameter_end(index) else { break };
+        while (found.count as usize) < most {
+            let Some(end) = self.parameter_end(found.count as usize) else { break };
             found.count += 1;
             found.bytes = found.bytes.max(end);
         }
         found
     }
 
+    fn parameter_count(&self) -> Option<usize> {
+        let mut count = 0;
+        let result: CUresult = match self.of {
+            Of::Module => {
+                // SAFETY: a handle that the driver gave out and that is just being launched; a place for the answer.
+                unsafe { next::call::cuFuncGetParamCount(self.handle(), &mut count) }
+            }
+            Of::Library => {
+                // SAFETY: a handle that the driver gave out and that is just being launched; a place for the answer.
+                unsafe { next::call::cuKernelGetParamCount(self.handle(), &mut count) }
+            }
+        };
+        (result == CUDA_SUCCESS).then_some(count.min(LARGEST))
+    }
+
     fn parameter_end(&self, index: usize) -> Option<u32> {
         let (mut offset, mut size) = (0, 0);
         let result: CUresult = match self.of {
             Of::Module => {
-                let handle: CUfunction = ptr::without_provenance_mut(self.handle);
                 // SAFETY: a handle that the driver gave out and that is just being launched; places for the answers.
-                unsafe { next::call::cuFuncGetParamInfo(handle, index, &mut offset, &mut size) }
+                unsafe { next::call::cuFuncGetParamInfo(self.handle(), index, &mut offset, &mut size) }
             }
             Of::Library => {
-                let handle: CUkernel = ptr::without_provenance_mut(self.handle);
                 // SAFETY: a handle that the driver gave out and that is just being launched; places for the answers.
-                unsafe { next::call::cuKernelGetParamInfo(handle, index, &mut offset, &mut size) }
+                unsafe { next::call::cuKernelGetParamInfo(self.handle(), index, &mut offset, &mut size) }
             }
         };
         (result == CUDA_SUCCESS).then(|| u32::try_from(offset.saturating_add(size)).unwrap_or(u32::MAX))
+    }
+
+    fn handle<T>(&self) -> *mut T {
+        ptr::without_provenance_mut(self.handle)
     }
 }

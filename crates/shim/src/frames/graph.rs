@@ -15,6 +15,7 @@ use telemetry::{Counter, Ledger, Note};
 
 use super::{Frame, Frames};
 use crate::lock::Lock;
+use crate::watch::Watch;
 use crate::{arena, next};
 
 /// How many different kernels are told apart in one graph; the rest are counted together.
@@ -89,14 +90,14 @@ impl Frames {
     }
 
     /// Counts a launch of the graph under its kernels.
-    pub fn launched(&self, exec: usize, ledger: &Ledger) {
+    pub fn launched(&self, exec: usize, watch: &Watch) {
         let Some(record) = self.graphs.get(exec) else { return };
-        ledger.add(Counter::KernelsInGraphs, record.kernels.load(Ordering::Relaxed));
+        watch.ledger.add(Counter::KernelsInGraphs, record.kernels.load(Ordering::Relaxed));
         for part in &record.parts {
             // SAFETY: null, or a frame in the arena, which stays.
             let Some(frame) = (unsafe { part.frame.load(Ordering::Acquire).as_ref() }) else { break };
             let times = u64::from(part.times.load(Ordering::Relaxed));
-            if let Some(kernel) = frame.learned(ledger).and_then(|learned| learned.kernel) {
+            if let Some(kernel) = frame.learned(watch).and_then(|learned| learned.kernel) {
                 kernel.in_graph(times);
             }
         }

@@ -28,16 +28,19 @@ pub struct Frames {
     spare: graph::Spare,
     /// How many streams are being captured; a bound from above. While there is none, no launch needs to ask.
     pub captures: AtomicUsize,
+    /// Whether the driver may be asked what it can only answer with an error: see `Frame::parameters`.
+    may_ask_in_vain: bool,
 }
 
 impl Frames {
-    pub fn new() -> Option<Frames> {
+    pub fn new(may_ask_in_vain: bool) -> Option<Frames> {
         Some(Frames {
             modules: Table::new()?,
             functions: Table::new()?,
             graphs: Table::new()?,
             spare: graph::Spare::new(),
             captures: AtomicUsize::new(0),
+            may_ask_in_vain,
         })
     }
 }

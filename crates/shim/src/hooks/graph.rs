@@ -16,7 +16,7 @@ pub fn cuGraphLaunch(seen: &Seen, exec: Raw<CUgraphExec>, stream: Raw<CUstream>)
         return;
     }
     seen.count(Counter::launches(LaunchKind::Graph, seen.stream(stream.handle())));
-    seen.watch.frames.launched(exec.handle(), &seen.watch.ledger);
+    seen.watch.frames.launched(exec.handle(), seen.watch);
 }
 
 fn capture_began(seen: &Seen) {

@@ -40,11 +40,10 @@ impl Seen {
             return self.count(Counter::KernelsCaptured);
         }
         self.count(Counter::launches(kind, self.stream(stream.addr())));
-        let ledger = &self.watch.ledger;
         let Some(frame) = self.watch.frames.function(function) else {
             return self.count(Counter::KernelsUnknown);
         };
-        match frame.learned(ledger).and_then(|learned| learned.kernel) {
+        match frame.learned(self.watch).and_then(|learned| learned.kernel) {
             Some(kernel) => kernel.launched(blocks),
             None => self.count(Counter::KernelsUnlisted),
         }

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use cuda_abi::{CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, CUDA_ERROR_NO_DEVICE, CUresult, Function};
 
+use crate::undocumented;
+
 pub use open::{behind, is_behind};
 
 macro_rules! slots {
@@ -82,7 +84,7 @@ cuda_abi::for_each_function!(slots);
 /// What a function answers that is not there. A program whose driver lacks it would not even have found it.
 static ABSENCE: AtomicI32 = AtomicI32::new(CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER.0 as i32);
 
-fn absence() -> CUresult {
+pub fn absence() -> CUresult {
     CUresult(ABSENCE.load(Ordering::Relaxed).cast_unsigned())
 }
 
@@ -94,6 +96,12 @@ fn fill(address_of: impl Fn(&CStr) -> *mut c_void) {
         // SYNC(driver-open): pairs with the load in every call.
         slot.store(address, Ordering::Release);
     }
+    undocumented::fill(address_of);
+}
+
+/// Opens the driver if nobody has called it yet.
+pub fn open() {
+    open::once();
 }
 
 /// Lets every function answer that there is no device.
