@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
+pub mod json;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
