@@ -127,6 +127,22 @@ fn a_driver_that_is_no_library_is_named() {
 }
 
 #[test]
+fn the_shim_is_never_taken_for_the_driver() {
+    let installation = Installation::new(&["shim", "softcuda"]);
+    let at = |product| installation.root.path().join(product).join("libcuda.so.1");
+    let text_of = |output| text(&output);
+    let named = text_of(installation.doctor(&["--driver", at("shim").to_str().unwrap()], &[]));
+    assert!(line(&named, "failed", "driver").0.contains("is ebb's own library"), "{named}");
+    let folders = ["shim", "softcuda"].map(|product| at(product).parent().unwrap().display().to_string());
+    let found = text_of(installation.doctor(&[], &[("LD_LIBRARY_PATH", &folders.join(":"))]));
+    assert!(
+        line(&found, "ok", "driver").0.contains("softcuda/libcuda.so.1 through LD_LIBRARY_PATH"),
+        "{found}"
+    );
+    assert!(line(&found, "ok", "preload").0.contains("softcuda/libcuda.so.1"), "{found}");
+}
+
+#[test]
 fn an_installation_without_the_shim_is_told_where_it_should_be() {
     let installation = Installation::new(&["softcuda"]);
     let output = installation.doctor(&["--device", "soft"], &[]);

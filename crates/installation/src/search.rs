@@ -23,7 +23,7 @@ pub const DRIVER: &str = "libcuda.so.1";
 const LONGEST_PATH: usize = 4096;
 
 /// Where drivers are put which the loader may not know about.
-const USUAL_FOLDERS: [&str; 19] = [
+const USUAL_FOLDERS: [&str; 18] = [
     // Debian and Ubuntu; Debian keeps several drivers apart in `nvidia/current`.
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu/nvidia/current",
@@ -43,9 +43,8 @@ const USUAL_FOLDERS: [&str; 19] = [
     "/usr/lib/wsl/lib",
     // NixOS.
     "/run/opengl-driver/lib",
-    // Container-Optimized OS, its driver as containers on Google's Kubernetes see it, and its nodes on Ubuntu.
+    // Nodes of Google's Kubernetes: Container-Optimized OS and Ubuntu.
     "/var/lib/nvidia/lib64",
-    "/home/kubernetes/bin/nvidia/lib64",
     "/opt/nvidia/lib64",
     // NVIDIA's GPU operator, whose driver lives in a container of its own.
     "/run/nvidia/driver/usr/lib/x86_64-linux-gnu",

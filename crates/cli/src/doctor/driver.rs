@@ -19,6 +19,8 @@ const OLDEST: i32 = 12000;
 /// The header from which the shim's tables are made.
 const KNOWN: i32 = cuda_abi::CUDA_VERSION as i32;
 
+const DRIVER: &str = "driver";
+
 /// The driver that was named by an option or by the variable.
 pub fn named(options: &DoctorOptions) -> Result<Option<PathBuf>> {
     if options.device == Some(Device::Soft) {
@@ -31,55 +33,53 @@ pub fn named(options: &DoctorOptions) -> Result<Option<PathBuf>> {
 }
 
 pub fn find(options: &DoctorOptions, checks: &mut Vec<Check>) -> Option<Library> {
-    const NAME: &str = "driver";
     let named = match named(options) {
+        Ok(Some(path)) if !path.is_absolute() => {
+            let found = format!("EBB_DRIVER is {}, which is not an absolute path", path.display());
+            checks.push(Check::new(
+                DRIVER,
+                Status::Failed,
+                found,
+                "set it to the full path of a libcuda.so.1",
+            ));
+            return None;
+        }
         Ok(named) => named,
         Err(error) => {
-            checks.push(Check::told(NAME, Status::Failed, &format!("{error:#}")));
+            checks.push(Check::told(DRIVER, Status::Failed, &format!("{error:#}")));
             return None;
         }
     };
-    if let Some(path) = named.as_ref().filter(|path| !path.is_absolute()) {
-        let found = format!("EBB_DRIVER is {}, which is not an absolute path", path.display());
-        checks.push(Check::new(NAME, Status::Failed, found, "set it to the full path of a libcuda.so.1"));
-        return None;
-    }
     let search = Search::here(named.as_deref().map(Path::as_os_str));
     for (source, error) in &search.refused {
         checks.push(match search.found {
-            Some(_) => Check::told(NAME, Status::Note, &format!("passed over, from {source}: {error}")),
-            None => Check::told(NAME, Status::Failed, error),
+            Some(_) => Check::told(DRIVER, Status::Note, &format!("passed over, from {source}: {error}")),
+            None => Check::told(DRIVER, Status::Failed, error),
         });
     }
-    match search.found {
-        Some((source, library)) => {
-            let version = library.version().map_or(String::new(), |version| format!(" ({version})"));
-            let source = if named.is_some() { "by name".to_owned() } else { format!("by {source}") };
-            checks.push(Check::ok(NAME, format!("found {}{version} {source}", library.path.display())));
-            Some(library)
-        }
-        None if !search.shims.is_empty() && named.is_some() => {
-            let found = format!("{} is ebb's own library", search.shims[0].display());
-            checks.push(Check::new(
-                NAME,
-                Status::Failed,
-                found,
-                "name the driver that should stand behind it",
-            ));
-            None
-        }
-        None => {
-            if named.is_none() {
-                checks.push(missing());
-            }
-            None
-        }
-    }
+    let Some((source, library)) = search.found else {
+        // A file that was named and refused has its line already.
+        checks.extend(match (named, search.shims.first()) {
+            (Some(_), Some(shim)) => Some(own(shim)),
+            (Some(_), None) => None,
+            (None, _) => Some(missing()),
+        });
+        return None;
+    };
+    let version = library.version().map_or(String::new(), |version| format!(" ({version})"));
+    let source = if named.is_some() { "by name".to_owned() } else { format!("through {source}") };
+    checks.push(Check::ok(DRIVER, format!("found {}{version} {source}", library.path.display())));
+    Some(library)
+}
+
+fn own(shim: &Path) -> Check {
+    let found = format!("{} is ebb's own library", shim.display());
+    Check::new(DRIVER, Status::Failed, found, "name the driver that should stand behind it")
 }
 
 fn missing() -> Check {
     let fix = "install NVIDIA's driver, or name its libcuda.so.1 with --driver or EBB_DRIVER; without a GPU, use --device soft";
-    Check::new("driver", Status::Failed, "there is no NVIDIA driver on this machine", fix)
+    Check::new(DRIVER, Status::Failed, "there is no NVIDIA driver on this machine", fix)
 }
 
 /// Starts the driver in another process, without anything in front of it.
@@ -170,17 +170,8 @@ pub fn kernel_module(library: Option<&str>, module: Option<&str>, works: bool) -
 
 pub fn gpu(gpus: &[Gpu], devices: &Devices, module: bool) -> Check {
     const NAME: &str = "gpu";
-    let closed: Vec<&Node> = devices.all().filter(|node| node.refusal.is_some()).collect();
-    let named = |nodes: &[&Node]| {
-        let names: Vec<_> = nodes
-            .iter()
-            .map(|node| match &node.refusal {
-                Some(reason) => format!("{} ({reason})", node.path.display()),
-                None => node.path.display().to_string(),
-            })
-            .collect();
-        names.join(", ")
-    };
+    let refusal = |node: &Node| Some(format!("{} ({})", node.path.display(), node.refusal.as_ref()?));
+    let closed: Vec<_> = devices.all().filter_map(refusal).collect();
     if !gpus.is_empty() {
         return seen(gpus);
     }
@@ -188,7 +179,7 @@ pub fn gpu(gpus: &[Gpu], devices: &Devices, module: bool) -> Check {
     if !closed.is_empty() {
         let fix =
             "join the group that owns the nodes (`ls -l /dev/nvidia*`), or in a container allow the devices";
-        failed(&format!("device nodes cannot be opened: {}", named(&closed)), fix)
+        failed(&format!("device nodes cannot be opened: {}", closed.join(", ")), fix)
     } else if devices.windows.is_some() {
         failed("there is /dev/dxg, but no GPU", "update the driver of Windows")
     } else if devices.gpus.is_empty() && !module {
