@@ -72,7 +72,7 @@ unsafe fn put_ours(symbol: *const c_char, pfn: *mut *mut c_void, version: c_int,
 /// Our function for the one that the driver gave.
 fn ours(name: &str, given: *mut c_void, version: c_int, flags: cuuint64_t) -> Option<*mut c_void> {
     let function = known(name, given, version, flags);
-    watch::quietly(|watch| {
+    watch::quietly("cuGetProcAddress", |watch| {
         watch.ledger.add(Counter::FunctionsAsked, 1);
         if function.is_none() {
             watch.ledger.add(Counter::FunctionsForeign, 1);

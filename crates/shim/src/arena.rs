@@ -18,7 +18,7 @@ use crate::lock::Lock;
 const LIMIT: usize = 256 << 20;
 const CHUNK: usize = 1 << 20;
 
-pub static LOCK: Lock = Lock::new();
+static LOCK: Lock = Lock::new();
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -49,6 +49,13 @@ pub fn copy(bytes: &[u8]) -> Option<&'static [u8]> {
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory.as_ptr(), bytes.len()) };
     // SAFETY: just written, and never reused.
     Some(unsafe { std::slice::from_raw_parts(memory.as_ptr(), bytes.len()) })
+}
+
+/// In the child of a fork, where another thread may have been cut short in here: begins a new chunk.
+pub fn in_child() {
+    LOCK.reset();
+    NEXT.store(0, Ordering::Relaxed);
+    END.store(0, Ordering::Relaxed);
 }
 
 fn take(layout: Layout) -> Option<NonNull<u8>> {

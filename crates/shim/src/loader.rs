@@ -101,7 +101,7 @@ fn redirect(path: &CStr) -> Option<&'static CStr> {
         return None;
     }
     crate::log::say!("{path:?} was opened by its path and is answered by ebb");
-    watch::quietly(|watch| {
+    watch::quietly("dlopen", |watch| {
         watch.ledger.add(Counter::PathsRedirected, 1);
         watch.ledger.note(Note::OpenedByPath);
         watch.ledger.detail(path.to_bytes());

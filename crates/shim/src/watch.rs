@@ -45,14 +45,16 @@ pub fn of_this_process() -> Option<&'static Watch> {
 }
 
 /// Something to note outside of a hook, if anybody watches; a panic in it ends here.
-pub fn quietly(work: impl FnOnce(&'static Watch)) {
+pub fn quietly(name: &'static str, work: impl FnOnce(&'static Watch)) {
     if let Some(watch) = of_this_process() {
-        crate::entry::guarded(watch, "cuGetProcAddress", || work(watch));
+        crate::entry::guarded(watch, name, || work(watch));
     }
 }
 
 #[cold]
 fn begin() -> Option<&'static Watch> {
+    // Not under the lock: the driver has locks of its own.
+    let version = driver_version();
     let _held = LOCK.acquire()?;
     let present = WATCH.load(Ordering::Acquire);
     if !present.is_null() {
@@ -61,7 +63,7 @@ fn begin() -> Option<&'static Watch> {
     }
     let variables = Variables::read();
     fault::read(&variables);
-    let watch = if variables.disabled { None } else { open(&variables) };
+    let watch = if variables.disabled { None } else { open(&variables, version) };
     let address = watch.map_or(off(), |watch| ptr::from_ref(watch).cast_mut());
     // SYNC(watch-begin): pairs with the load in `of_this_process`.
     WATCH.store(address, Ordering::Release);
@@ -69,7 +71,7 @@ fn begin() -> Option<&'static Watch> {
     watch
 }
 
-fn open(variables: &Variables) -> Option<&'static Watch> {
+fn open(variables: &Variables, version: i32) -> Option<&'static Watch> {
     // A panic is caught where a hook is called; the message that Rust prints before is not ours to print.
     std::panic::set_hook(Box::new(|_| ()));
     let mut command = [0; 256];
@@ -87,7 +89,7 @@ fn open(variables: &Variables) -> Option<&'static Watch> {
         None => Ledger::private().ok()?,
     };
     match next::behind() {
-        Some(path) => ledger.driver(path.to_bytes(), driver_version()),
+        Some(path) => ledger.driver(path.to_bytes(), version),
         None => ledger.note(Note::NoDriver),
     }
     let may_ask_in_vain = variables.run.is_some() && !variables.errors_are_logged;
@@ -113,22 +115,16 @@ pub fn give_up(watch: &'static Watch, name: &'static str) {
 /// In the child of a fork: no lock is held, nothing is known, no ledger is begun.
 extern "C" fn in_child() {
     LOCK.reset();
-    arena::LOCK.reset();
-    let opening = OPENING.load(Ordering::Relaxed);
-    if !opening.is_null() {
-        // SAFETY: the address of a static, stored by `follow_forks`.
-        unsafe { &*opening }.reset();
-    }
+    arena::in_child();
     if WATCH.load(Ordering::Relaxed) != off() {
         WATCH.store(ptr::null_mut(), Ordering::Relaxed);
     }
 }
 
-static OPENING: AtomicPtr<Lock> = AtomicPtr::new(ptr::null_mut());
-
-/// Has forks followed from now on. `opening` is the lock of the driver's opening, which a fork may cut short.
-pub fn follow_forks(opening: &'static Lock) {
-    if OPENING.swap(ptr::from_ref(opening).cast_mut(), Ordering::Relaxed).is_null() {
+/// Has forks followed from now on.
+pub fn follow_forks() {
+    static FOLLOWED: AtomicBool = AtomicBool::new(false);
+    if !FOLLOWED.swap(true, Ordering::Relaxed) {
         // SAFETY: a function that only stores to statics. Refused, it leaves forks that use CUDA uncounted.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }

@@ -131,7 +131,9 @@ pub unsafe fn cuGraphNodeSetEnabled(exec: CUgraphExec, node: CUgraphNode, enable
     // SAFETY: passed on to our caller.
     let result = unsafe { next::call::cuGraphNodeSetEnabled(exec, node, enabled) };
     if result == CUDA_SUCCESS && known == CUDA_SUCCESS && (before != 0) != (enabled != 0) {
-        watch::quietly(|watch| watch.frames.switched(exec.addr(), node, enabled != 0));
+        watch::quietly("cuGraphNodeSetEnabled", |watch| {
+            watch.frames.switched(exec.addr(), node, enabled != 0)
+        });
     }
     result
 }

@@ -54,9 +54,7 @@ macro_rules! slots {
         mod resolve {
             use super::*;
             $(pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
-                if !open::once() {
-                    return CUDA_ERROR_NO_DEVICE;
-                }
+                open::once();
                 // SAFETY: passed on to our caller.
                 unsafe { call::$name($($arg),*) }
             })*
@@ -70,6 +68,7 @@ macro_rules! slots {
 
         static SLOTS: [AtomicPtr<c_void>; Function::COUNT] =
             [$(AtomicPtr::new(resolve::$name as *mut c_void)),*];
+        const RESOLVE: [*mut c_void; Function::COUNT] = [$(resolve::$name as *mut c_void),*];
         const LACKING: [*mut c_void; Function::COUNT] = [$(lacking::$name as *mut c_void),*];
         const NAMES: [&CStr; Function::COUNT] = [$(
             match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
@@ -90,11 +89,13 @@ pub fn absence() -> CUresult {
 
 /// Fills all slots from a table of addresses; null is a function that the driver does not have.
 fn fill(address_of: impl Fn(&CStr) -> *mut c_void) {
-    for ((slot, &lacking), name) in SLOTS.iter().zip(&LACKING).zip(NAMES) {
+    for (index, name) in NAMES.iter().enumerate() {
         let found = address_of(name);
-        let address = if found.is_null() { lacking } else { found };
+        let address = if found.is_null() { LACKING[index] } else { found };
+        // What another thread has filled stays: it may have found more since.
         // SYNC(driver-open): pairs with the load in every call.
-        slot.store(address, Ordering::Release);
+        let slot = &SLOTS[index];
+        let _ = slot.compare_exchange(RESOLVE[index], address, Ordering::Release, Ordering::Relaxed);
     }
     undocumented::fill(address_of);
 }

@@ -8,12 +8,10 @@ use installation::search;
 
 use super::{fill, fill_with_nothing};
 use crate::loader;
-use crate::lock::Lock;
 use crate::log::say;
 use crate::own;
 use crate::surroundings::{self, Variables};
 
-static LOCK: Lock = Lock::new();
 static STATE: AtomicU32 = AtomicU32::new(UNTRIED);
 const UNTRIED: u32 = 0;
 const OPEN: u32 = 1;
@@ -25,17 +23,16 @@ static PATH: AtomicPtr<std::ffi::c_char> = AtomicPtr::new(std::ptr::null_mut());
 static DEVICE: AtomicU64 = AtomicU64::new(0);
 static INODE: AtomicU64 = AtomicU64::new(0);
 
-/// Opens the driver unless that has been tried. `false`: somebody else has been at it for longer than we wait, or
-/// it is this very thread, inside the driver's own start.
-pub fn once() -> bool {
+/// Opens the driver unless that has been tried.
+///
+/// There is no lock, on purpose. The loader has one of its own, and a thread that comes here out of a library's start
+/// holds it; if another thread held ours and waited for the loader's, both would wait for ever. Threads that come here
+/// at the same time all do the whole work, and all find the same.
+pub fn once() {
     if STATE.load(Ordering::Acquire) != UNTRIED {
-        return true;
+        return;
     }
-    let Some(_held) = LOCK.acquire() else { return false };
-    if STATE.load(Ordering::Acquire) != UNTRIED {
-        return true;
-    }
-    crate::watch::follow_forks(&LOCK);
+    crate::watch::follow_forks();
     let variables = Variables::read();
     let cache = surroundings::loader_cache();
     let places = search::Surroundings {
@@ -47,8 +44,8 @@ pub fn once() -> bool {
     search::each_candidate(&places, &mut |source, path| match open(path) {
         Ok(handle) => {
             say!("the driver is {path:?} ({source})");
-            fill(|name| own_excluded(symbol(handle, name)));
             remember(path);
+            fill(|name| own_excluded(symbol(handle, name)));
             state = OPEN;
             ControlFlow::Break(())
         }
@@ -62,7 +59,6 @@ pub fn once() -> bool {
         fill_with_nothing();
     }
     STATE.store(state, Ordering::Release);
-    true
 }
 
 /// The driver's path, if there is one.
@@ -74,7 +70,8 @@ pub fn behind() -> Option<&'static CStr> {
 
 /// Whether a file is the driver behind.
 pub fn is_behind(path: &CStr) -> bool {
-    if !once() || STATE.load(Ordering::Acquire) != OPEN {
+    once();
+    if STATE.load(Ordering::Acquire) != OPEN {
         return false;
     }
     let known = (DEVICE.load(Ordering::Relaxed), INODE.load(Ordering::Relaxed));
