@@ -84,3 +84,19 @@ fn map(path: &CStr) -> Option<Mapped> {
         unsafe { rustix::mm::mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) };
     Some(Mapped { memory: memory.ok()?, length })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_is_the_one_that_others_look_for() {
+        assert_eq!(SHIM_MARK.to_str(), Ok(installation::search::SHIM_MARK));
+    }
+
+    #[test]
+    fn an_empty_variable_is_none() {
+        assert_eq!(variable(c"EBB_NO_SUCH_VARIABLE"), None);
+        assert!(variable(c"PATH").is_some());
+    }
+}

@@ -6,12 +6,13 @@ use cargo_metadata::Metadata;
 use super::spdx;
 
 /// What we accept. `deny.toml` says the same to cargo-deny.
-const ACCEPTED: [&str; 10] = [
+const ACCEPTED: [&str; 11] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
     "BSD-3-Clause",
+    "BSL-1.0",
     "ISC",
     "Zlib",
     "Unicode-3.0",
