@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use cargo_metadata::{Metadata, Package};
+use cargo_metadata::{DependencyKind, Metadata, Package};
 
 /// The rooms of the house by storey. A crate may use what lies below its own storey, nothing beside it.
 const STOREYS: [(&str, &[&str]); 7] = [
@@ -17,6 +17,10 @@ const STOREYS: [(&str, &[&str]); 7] = [
     ("proof", &["conformance"]),
     ("chores", &["xtask"]),
 ];
+
+/// All that may be linked into the library which lives in other people's processes, through whichever of our crates. A
+/// name is added here by decision, not by the way.
+const IN_THE_SHIM: [&str; 5] = ["libc", "object", "rustix", "thiserror", "xxhash-rust"];
 
 /// Where the reasons are written.
 const REASONS: &str = "docs/dependencies.md";
@@ -67,6 +71,28 @@ pub fn check_reasons(metadata: &Metadata, root: &Path) -> Result<()> {
     let used: BTreeSet<_> = used.collect();
     let missing = used.iter().filter(|(name, _)| !given.contains(name));
     give(missing.map(|(name, user)| format!("{name}, used by {user}, has no row in {REASONS}")).collect())
+}
+
+/// The shim is a guest, and its list of dependencies is closed.
+pub fn check_the_shim(metadata: &Metadata) -> Result<()> {
+    let members = metadata.workspace_packages();
+    let find = |name: &str| members.iter().find(|package| package.name == name);
+    let mut problems = Vec::new();
+    let (mut waiting, mut seen) = (vec!["shim"], BTreeSet::new());
+    while let Some(name) = waiting.pop() {
+        let Some(package) = find(name).filter(|_| seen.insert(name)) else { continue };
+        for used in package.dependencies.iter().filter(|d| d.kind == DependencyKind::Normal) {
+            if used.path.is_some() {
+                waiting.push(&used.name);
+            } else if !IN_THE_SHIM.contains(&used.name.as_str()) {
+                problems.push(format!(
+                    "the shim would bring {} into other people's processes, by {name}",
+                    used.name
+                ));
+            }
+        }
+    }
+    give(problems)
 }
 
 /// The names in backticks in the first cell of each row.
@@ -136,6 +162,16 @@ mod tests {
     #[test]
     fn an_unknown_crate_is_told_where_to_go() {
         assert!(complaint(&[("cellar", &[])]).contains("add it to the table"));
+    }
+
+    #[test]
+    fn nothing_new_comes_into_the_shim_by_a_back_door() {
+        let mut metadata = workspace(&[("shim", &["telemetry"]), ("telemetry", &["serde"])]);
+        check_the_shim(&metadata).unwrap();
+        let telemetry = metadata.packages.iter_mut().find(|package| package.name == "telemetry").unwrap();
+        telemetry.dependencies[0].path = None;
+        let complaint = check_the_shim(&metadata).unwrap_err().to_string();
+        assert_eq!(complaint, "the shim would bring serde into other people's processes, by telemetry");
     }
 
     #[test]

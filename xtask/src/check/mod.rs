@@ -34,6 +34,7 @@ pub fn run(extent: Extent) -> Result<()> {
         }
     };
     report("arrows between crates", arrows::check(&metadata));
+    report("what the shim brings along", arrows::check_the_shim(&metadata));
     report("reasons for dependencies", arrows::check_reasons(&metadata, workspace::root()));
     report("licences", licences::check(&metadata));
     report("files", files::check(workspace::root()));
