@@ -188,7 +188,7 @@ if leader == 0:
     while True:
         _, status = os.waitpid(job, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
-            print("ended", os.waitstatus_to_exitcode(status), flush=True)
+            print("finished", os.waitstatus_to_exitcode(status), flush=True)
             time.sleep(1)
             os._exit(0)
         children = open(f"/proc/{job}/task/{job}/children").read().split()
@@ -211,7 +211,7 @@ until(b"interrupted")
 os.write(terminal, b"\x1a")
 until(b"stopped")
 until(b"continued")
-until(b"ended")
+until(b"finished")
 print(seen.decode().replace("\r", ""))
 "#;
 
@@ -251,6 +251,7 @@ fn the_terminal_interrupts_once_and_stops_both() {
     // The command had stopped when the shell saw ebb stop.
     assert!(seen.contains("stopped T\n"), "{seen}");
     assert!(seen.contains("counted 1\n"), "{seen}");
-    assert!(seen.contains("ended 6\n"), "{seen}");
+    assert_eq!(seen.matches("continued").count(), 1, "{seen}");
+    assert!(seen.contains("finished 6\n"), "{seen}");
     assert!(seen.contains("CUDA was never used"), "{seen}");
 }

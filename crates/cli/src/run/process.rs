@@ -21,6 +21,12 @@ pub fn look(pid: u32) -> Option<Process> {
     parse(pid, &fs::read_to_string(place(pid, "stat")).ok()?)
 }
 
+/// Whether a process stands still, by a signal that stops.
+pub fn stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(place(pid, "stat")).unwrap_or_default();
+    stat.rfind(')').is_some_and(|at| stat[at + 1..].trim_start().starts_with('T'))
+}
+
 /// All processes that can be seen.
 pub fn all() -> Vec<Process> {
     let entries = Path::new("/proc").read_dir().into_iter().flatten().flatten();

@@ -17,6 +17,8 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
+use super::process;
+
 /// Those that would end or stop us, or that a command may wait for. `SIGTTOU` is not among them: with a handler of
 /// ours, writing to a terminal that does not want it would be tried again without end.
 const PASSED_ON: [Signal; 16] = [
@@ -85,13 +87,15 @@ pub struct Running {
     pid: Pid,
     signals: Signals,
     began: Instant,
+    /// We stopped because the command did, and nobody has continued us since.
+    stopped: bool,
 }
 
 impl Running {
     pub fn start(command: &mut Command, signals: Signals) -> io::Result<Running> {
         let began = Instant::now();
         let child = command.spawn()?;
-        Ok(Running { pid: Pid::from_child(&child), signals, began })
+        Ok(Running { pid: Pid::from_child(&child), signals, began, stopped: false })
     }
 
     pub fn pid(&self) -> u32 {
@@ -105,29 +109,39 @@ impl Running {
                 return Ok((end, self.began.elapsed()));
             }
             for origin in self.signals.0.wait() {
-                if let Some(signal) = to_pass_on(&origin, self.pid) {
-                    // It has ended, and the next look will tell; or it has become somebody else's, as sudo's child
-                    // does, and is not ours to signal.
-                    let _ = rustix::process::kill_process(self.pid, signal);
-                }
+                self.pass_on(&origin);
             }
         }
     }
 
+    fn pass_on(&mut self, origin: &Origin) {
+        let Some(signal) = meant_for(self.pid, origin) else { return };
+        // A shell continues the whole group, so the command goes on already, unless we alone were continued.
+        let woken = signal == Signal::CONT && std::mem::take(&mut self.stopped);
+        if woken && !process::stopped(self.pid()) {
+            return;
+        }
+        // What can go wrong: it has ended, and the next look will tell; or it runs as somebody else by now and is not
+        // ours to signal.
+        let _ = rustix::process::kill_process(self.pid, signal);
+    }
+
     /// What has become of the command since the last look.
-    fn look(&self) -> Result<Option<End>> {
+    fn look(&mut self) -> Result<Option<End>> {
         loop {
             let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
-            let status = match rustix::process::waitpid(Some(self.pid), options) {
+            // Any child: as the first process of a container we are given its orphans, and owe them the last service.
+            let status = match rustix::process::wait(options) {
                 Ok(None) => return Ok(None),
-                Ok(Some((_, status))) => status,
-                Err(rustix::io::Errno::INTR) => continue,
+                Ok(Some((pid, status))) if pid == self.pid => status,
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error).context("cannot wait for the command"),
             };
             if let Some(end) = End::of(status) {
                 return Ok(Some(end));
             }
             if status.stopping_signal().is_some_and(asked_by_terminal) {
+                self.stopped = true;
                 rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)
                     .context("cannot stop with the command")?;
             }
@@ -142,7 +156,7 @@ fn asked_by_terminal(signal: i32) -> bool {
 }
 
 /// The signal that was meant for the command: sent by a process, and not by the command itself.
-fn to_pass_on(origin: &Origin, command: Pid) -> Option<Signal> {
+fn meant_for(command: Pid, origin: &Origin) -> Option<Signal> {
     let signal = PASSED_ON.into_iter().find(|signal| signal.as_raw() == origin.signal)?;
     let by_command = origin.process.is_some_and(|process| process.pid == command.as_raw_nonzero().get());
     (matches!(origin.cause, Cause::Sent(_)) && !by_command).then_some(signal)

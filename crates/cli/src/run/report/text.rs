@@ -213,11 +213,15 @@ fn size(bytes: u64) -> String {
     }
 }
 
+/// One line of at most so many characters.
 fn cut(text: &str, length: usize) -> String {
-    if text.chars().count() <= length {
-        return text.to_owned();
+    let mut line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut kept: String = line.by_ref().take(length).collect();
+    if line.next().is_some() {
+        kept.pop();
+        kept.push('…');
     }
-    text.chars().take(length - 1).chain(['…']).collect()
+    kept
 }
 
 #[cfg(test)]
@@ -236,5 +240,6 @@ mod tests {
     fn long_names_are_cut_where_letters_end() {
         assert_eq!(cut("äöü", 3), "äöü");
         assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(cut("a\nb", 3), "a b");
     }
 }
