@@ -72,6 +72,9 @@ struct Options {
     /// Call every function with zeros and print what it answers: for drivers made for tests, no other survives it.
     #[arg(long, hide = true)]
     call_all: bool,
+    /// Call the function that cuGetProcAddress gives for a name and a version, with zeros, as --call-all does.
+    #[arg(long, hide = true, num_args = 2, value_names = ["NAME", "VERSION"])]
+    call_found: Option<Vec<String>>,
     /// Run the other half of a case of two processes (how the suite starts itself).
     #[arg(long, hide = true, value_name = "NAME")]
     peer: Option<String>,
@@ -116,6 +119,9 @@ fn start() -> Result<ExitCode> {
             zeros::call_all(driver);
             Ok(0)
         });
+    }
+    if let Some([name, version]) = options.call_found.as_deref() {
+        return child(&options, |driver| zeros::call_found(driver, name, version.parse()?).map(|()| 0));
     }
     if let Some(shim) = &options.compare_proc_addresses {
         return compare_proc_addresses(&options, shim);

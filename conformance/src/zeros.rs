@@ -4,8 +4,10 @@
 //! one shows whether each call arrives where it should. A real driver would follow the null pointers.
 
 use crate::driver::{Driver, Function};
+use anyhow::Result;
 use std::ffi::{CString, c_void};
 use std::io::Write;
+use std::ptr;
 
 /// More than the longest list of arguments has, structs by value included.
 type WithZeros = unsafe extern "C" fn(
@@ -48,6 +50,18 @@ pub fn call_all(driver: &Driver) {
             println!("{}", call(address));
         }
     }
+}
+
+/// Asks `cuGetProcAddress` for a name and prints what the function found there answers.
+pub fn call_found(driver: &Driver, name: &str, version: i32) -> Result<()> {
+    let (name, mut address) = (CString::new(name)?, ptr::null_mut());
+    let _ = driver.cuGetProcAddress(name.as_ptr(), &mut address, version, 0);
+    if address.is_null() {
+        println!("absent");
+    } else {
+        println!("{}", call(address));
+    }
+    Ok(())
 }
 
 fn call(address: *mut c_void) -> u32 {

@@ -1,0 +1,257 @@
+//! The shim is invisible: every case of the suite comes out through it as it does without it, however a program comes
+//! by it, on many threads, in forks, and while the shim itself is failing.
+//!
+//! "As it does" is more than the outcome: what a case prints (raw codes, what kernels print) and what stands on its
+//! standard error must be the same too. And so that a shim which is not there does not pass for one that is not seen,
+//! every process must have left a ledger.
+
+use conformance::driver::BY_PROC_ADDRESS;
+use conformance::runner::{Launcher, Report, crowd};
+use conformance::suite::{self, Case, Outcome, Run};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Debug;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
+use telemetry::{Counter, Note, Reading};
+
+mod common;
+
+/// Debug builds on a loaded two-core machine need many times what a release build needs.
+const TIMEOUT: Duration = Duration::from_secs(240);
+/// Every case keeps several threads busy, so more cases at once only wait for each other.
+const JOBS: usize = 2;
+/// As many as a data loader or a server may have.
+const THREADS: usize = 64;
+
+static DRIVER: LazyLock<PathBuf> = LazyLock::new(|| common::built("softcuda"));
+static SHIM: LazyLock<PathBuf> = LazyLock::new(|| common::built("shim"));
+static FAILING_SHIM: LazyLock<PathBuf> = LazyLock::new(|| common::built_with("shim", "faults"));
+/// What comes of every case without the shim.
+static WITHOUT: LazyLock<Reports> = LazyLock::new(|| Place::new(&DRIVER).run());
+
+type Reports = BTreeMap<&'static str, Report>;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Each of them has as many processes as the machine bears.
+    arguments.test_threads.get_or_insert(1);
+    let trials = vec![
+        Trial::test("preloaded", || Place::preloaded(&SHIM).proves_invisible()),
+        Trial::test("found_by_path", || Place::new(&SHIM).proves_invisible()),
+        Trial::test("found_on_the_library_path", library_path),
+        Trial::test("preloaded_and_round_it_by_path", round_it),
+        Trial::test("by_proc_address", || Place::new(&SHIM).with(BY_PROC_ADDRESS, "1").proves_invisible()),
+        Trial::test("forked", || Place { forked: true, ..Place::preloaded(&SHIM) }.proves_invisible()),
+        Trial::test("switched_off", || Place::preloaded(&SHIM).with("EBB_DISABLE", "1").compared().map(drop)),
+        Trial::test("on_64_threads", threads),
+        Trial::test("every_hook_panics", || fault("panic", Note::HooksOff)),
+        Trial::test("launches_panic", || fault("panic:cuLaunchKernel", Note::HooksOff)),
+        Trial::test("no_memory", || fault("memory", Note::OutOfMemory)),
+        Trial::test("no_room_on_the_disk", full_disk),
+        Trial::test("proc_addresses_over_softcuda", || proc_addresses(&DRIVER)),
+        Trial::test("proc_addresses_over_nullcuda", || proc_addresses(&common::built("nullcuda"))),
+    ];
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// A way for a program to come by a driver, and folders for what it leaves.
+struct Place {
+    driver: PathBuf,
+    /// What must answer to the driver's name.
+    shim: PathBuf,
+    environment: Vec<(String, String)>,
+    forked: bool,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(driver: &Path) -> Place {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let run = folder.path().join("run");
+        std::fs::create_dir(&run).expect("a folder can be made in our own");
+        Place {
+            driver: driver.to_owned(),
+            shim: driver.to_owned(),
+            environment: Vec::new(),
+            forked: false,
+            folder,
+        }
+        .with("EBB_DRIVER", &*DRIVER)
+        .with("EBB_RUN", run)
+    }
+
+    fn preloaded(shim: &Path) -> Place {
+        let plain = Place::new(Path::new("libcuda.so.1")).with("LD_PRELOAD", shim);
+        Place { shim: shim.to_owned(), ..plain }
+    }
+
+    fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Place {
+        self.environment.push((name.to_owned(), value.as_ref().to_string_lossy().into_owned()));
+        self
+    }
+
+    fn launcher<'a>(&'a self, environment: &'a [(String, String)]) -> Launcher<'a> {
+        let program = Path::new(env!("CARGO_BIN_EXE_conformance"));
+        Launcher { program, driver: &self.driver, timeout: TIMEOUT, environment, forked: self.forked }
+    }
+
+    /// Every case with a software GPU of its own, so that cases can run side by side.
+    fn environment(&self, number: usize) -> Vec<(String, String)> {
+        let runtime = self.folder.path().to_string_lossy().into_owned();
+        let mut environment = self.environment.clone();
+        environment.push(("EBB_RUNTIME_DIR".to_owned(), runtime));
+        environment.push(("EBB_SOFTGPU".to_owned(), format!("shim-{number}")));
+        environment
+    }
+
+    fn run(&self) -> Reports {
+        let (cases, next, reports) = (suite::all(), AtomicUsize::new(0), Mutex::new(Reports::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..JOBS {
+                scope.spawn(|| {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(case) = cases.get(number) else { break };
+                        let environment = self.environment(number);
+                        let report = self.launcher(&environment).run(case.name);
+                        reports.lock().expect("nothing panics meanwhile").insert(case.name, report);
+                    }
+                });
+            }
+        });
+        reports.into_inner().expect("nothing panics meanwhile")
+    }
+
+    /// Runs every case and finds nothing that differs from the runs without the shim.
+    fn compared(self) -> Result<Place, Failed> {
+        self.answered_by_the_shim()?;
+        let (with, without) = (self.run(), &*WITHOUT);
+        agree(&with, without, seen).map(|()| self)
+    }
+
+    fn answered_by_the_shim(&self) -> Result<(), Failed> {
+        let environment = self.environment(0);
+        let library = self.launcher(&environment).library().map_err(|error| format!("{error:#}"))?;
+        if library.canonicalize()? != self.shim.canonicalize()? {
+            return Err(format!("{} is what the program has opened", library.display()).into());
+        }
+        Ok(())
+    }
+
+    /// And every process has left a ledger, into which hooks have counted.
+    fn proves_invisible(self) -> Result<(), Failed> {
+        let place = self.compared()?;
+        let ledgers = place.ledgers()?;
+        let counted = ledgers.iter().filter(|ledger| ledger.count(Counter::ContextsCreated) > 0).count();
+        // The others begin without a context, and some never make one.
+        let due = suite::all().iter().filter(|case| matches!(case.run, Run::Context(_))).count();
+        if counted < due {
+            return Err(format!("only {counted} of {due} processes have counted their context").into());
+        }
+        let failed = ledgers.iter().find(|ledger| ledger.notes.contains(&Note::HooksOff));
+        if failed.is_some() {
+            return Err("a hook has failed".into());
+        }
+        Ok(())
+    }
+
+    fn ledgers(&self) -> Result<Vec<Reading>, Failed> {
+        let files = std::fs::read_dir(self.folder.path().join("run"))?;
+        let paths: Vec<PathBuf> = files.map(|file| file.map(|file| file.path())).collect::<Result<_, _>>()?;
+        Ok(paths.iter().map(|path| Reading::open(path)).collect::<Result<_, _>>()?)
+    }
+}
+
+/// What a program and its user see of a case: how it ends and every line but the remarks, which hold measured times.
+fn seen(report: &Report) -> (&Outcome, Vec<&str>) {
+    (&report.outcome, report.output.lines().filter(|line| !line.starts_with("note: ")).collect())
+}
+
+fn agree<'a, T: PartialEq + Debug>(
+    with: &'a Reports,
+    without: &'a Reports,
+    seen: impl Fn(&'a Report) -> T,
+) -> Result<(), Failed> {
+    let pairs = with.iter().map(|(name, report)| (name, seen(report), seen(&without[name])));
+    let different: Vec<String> = pairs
+        .filter(|(_, with, without)| with != without)
+        .map(|(name, with, without)| format!("{name}: {with:?}, without the shim {without:?}"))
+        .collect();
+    if different.is_empty() { Ok(()) } else { Err(different.join("\n").into()) }
+}
+
+fn library_path() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    symlink(&*SHIM, folder.path().join("libcuda.so.1"))?;
+    let place = Place::new(Path::new("libcuda.so.1")).with("LD_LIBRARY_PATH", folder.path());
+    Place { shim: SHIM.clone(), ..place }.proves_invisible()
+}
+
+fn round_it() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("libcuda.so.1");
+    symlink(&*DRIVER, &path)?;
+    let place = Place { driver: path, ..Place::preloaded(&SHIM) }.compared()?;
+    let said = place.ledgers()?.iter().filter(|ledger| ledger.notes.contains(&Note::OpenedByPath)).count();
+    if said < suite::all().len() {
+        return Err(format!("only {said} ledgers say that the driver was opened by its path").into());
+    }
+    Ok(())
+}
+
+/// Everything that can run beside others, at the same time in one process.
+fn threads() -> Result<(), Failed> {
+    let cases: Vec<Case> = suite::all().into_iter().filter(|case| !case.wants_a_process()).collect();
+    let place = Place::preloaded(&SHIM);
+    place.answered_by_the_shim()?;
+    let (environment, reports) = (place.environment(0), Mutex::new(Reports::new()));
+    crowd::run_all(&place.launcher(&environment), &cases, THREADS, JOBS, |case, report| {
+        reports.lock().expect("nothing panics meanwhile").insert(case.name, report.clone());
+    });
+    let reports = reports.into_inner().expect("nothing panics meanwhile");
+    agree(&reports, &WITHOUT, |report| &report.outcome)?;
+    let contexts = place.ledgers()?.into_iter().map(|ledger| ledger.count(Counter::ContextsCreated)).max();
+    if contexts < Some(cases.len() as u64) {
+        return Err(format!("no process has counted its {} contexts", cases.len()).into());
+    }
+    Ok(())
+}
+
+/// A shim that fails inside. Hooks that panic are switched off in their process; where one hook fails, only the
+/// processes that come by it can say so.
+fn fault(what: &str, note: Note) -> Result<(), Failed> {
+    let place = Place::preloaded(&FAILING_SHIM).with("EBB_FAULT", what).compared()?;
+    let ledgers = place.ledgers()?;
+    let said = ledgers.iter().filter(|ledger| ledger.notes.contains(&note)).count();
+    if said == 0 {
+        return Err(format!("none of {} ledgers says {:?}", ledgers.len(), note.sentence()).into());
+    }
+    Ok(())
+}
+
+fn full_disk() -> Result<(), Failed> {
+    let place = Place::preloaded(&FAILING_SHIM).with("EBB_FAULT", "disk").compared()?;
+    match place.ledgers()?.len() {
+        0 => Ok(()),
+        count => Err(format!("{count} ledgers on a full disk").into()),
+    }
+}
+
+fn proc_addresses(driver: &Path) -> Result<(), Failed> {
+    let output = Command::new(env!("CARGO_BIN_EXE_conformance"))
+        .arg("--driver")
+        .arg(driver)
+        .arg("--compare-proc-addresses")
+        .arg(&*SHIM)
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned().into())
+}
