@@ -39,7 +39,7 @@ fn driver(
 
 fn compiled(folder: &Path, name: &str, source: &str) -> PathBuf {
     let (text, library) = (folder.join(format!("{name}.rs")), folder.join(format!("lib{name}.so")));
-    std::fs::write(&text, source).unwrap();
+    std::fs::write(&text, source).expect("a temporary folder takes a file");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args([
         "--edition",
@@ -56,7 +56,7 @@ fn compiled(folder: &Path, name: &str, source: &str) -> PathBuf {
 }
 
 fn number_of(function: Function) -> u32 {
-    FIRST + u32::try_from(function.index()).unwrap()
+    FIRST + u32::try_from(function.index()).expect("there are fewer than 65536 functions")
 }
 
 /// Runs the conformance binary on the shim with that driver behind it. It must come to an end, and say nothing.
@@ -70,28 +70,30 @@ fn through_the_shim(driver: &Path, arguments: &[&str]) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .expect("the binary was built for this test");
     let deadline = Instant::now() + Duration::from_secs(60);
-    while child.try_wait().unwrap().is_none() {
+    while child.try_wait().expect("it is our child").is_none() {
         if Instant::now() > deadline {
-            child.kill().unwrap();
-            panic!("it hangs: {:?}", child.wait_with_output().unwrap());
+            child.kill().expect("it is our child");
+            panic!("it hangs: {:?}", child.wait_with_output());
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    child.wait_with_output().unwrap()
+    child.wait_with_output().expect("it is our child")
 }
 
 /// What every function answers when it is called with zeros.
 fn answers(driver: &Path) -> BTreeMap<String, u32> {
     let output = through_the_shim(driver, &["--call-all"]);
-    let (said, complained) =
-        (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    let (said, complained) = (
+        String::from_utf8(output.stdout).expect("it prints names and numbers"),
+        String::from_utf8_lossy(&output.stderr),
+    );
     assert!(output.status.success(), "{:?} after {:?}: {complained}", output.status, said.lines().last());
     assert_eq!(complained, "");
     let answers: BTreeMap<String, u32> = said
         .lines()
-        .map(|line| line.split_once(' ').unwrap())
+        .map(|line| line.split_once(' ').expect("a name and a number"))
         .map(|(name, code)| (name.to_owned(), code.parse().expect("the shim exports every function")))
         .collect();
     assert_eq!(answers.len(), Function::COUNT);
