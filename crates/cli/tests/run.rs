@@ -158,6 +158,19 @@ fn a_report_file_keeps_what_it_has_until_there_is_a_report() {
 }
 
 #[test]
+fn a_report_on_standard_output_spares_what_stands_there() {
+    let runtime = private_folder();
+    let file = runtime.path().join("log");
+    let mut command = soft(runtime.path());
+    command
+        .args(["--report=text:/dev/stdout", "--", "echo", "first"])
+        .stdout(fs::File::create(&file).unwrap());
+    assert!(command.status().unwrap().success());
+    let log = fs::read_to_string(&file).unwrap();
+    assert!(log.starts_with("first\nebb: `echo first`") && log.contains("never used"), "{log}");
+}
+
+#[test]
 fn a_command_without_cuda_has_an_empty_report() {
     let runtime = private_folder();
     let output = shell(runtime.path(), &["--report=json"], "exit 3");
@@ -332,6 +345,18 @@ fn without_a_driver_the_command_runs_as_it_would_without_ebb() {
     assert_eq!(text(&output), "none none\n");
     let message = errors(&output);
     assert!(message.contains("no NVIDIA driver") && message.contains("--device soft"), "{message}");
+}
+
+#[test]
+fn a_disabled_ebb_does_not_claim_that_cuda_was_not_used() {
+    let runtime = private_folder();
+    let mut command = soft(runtime.path());
+    command.env("EBB_DISABLE", "1").args(["--quiet", "--report=json", "--"]).args(tenant("latency", "0.1"));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success());
+    let report = json::parse(&errors(&output));
+    assert_ne!(report["cuda_used"], Value::Bool(false));
+    assert!(matches!(&report["blind"], Value::Text(reason) if reason.contains("EBB_DISABLE")));
 }
 
 #[test]

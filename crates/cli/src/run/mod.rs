@@ -42,9 +42,11 @@ const OUR_FAILURE: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-/// What stands between ebb and the command it was given.
+/// Why ebb will not see a command, beyond the reasons that lie in the command itself.
 const NO_DRIVER: &str = "there is no NVIDIA driver on this machine, so the command runs without ebb; `--device soft` \
                          gives it the software GPU, `--driver` another one";
+
+const DISABLED: &str = "EBB_DISABLE=1 is set, so ebb only passes calls on; unset it to have them seen";
 
 pub fn run(options: &RunOptions) -> ExitCode {
     let status = attempt(options).unwrap_or_else(|error| {
@@ -84,11 +86,21 @@ impl Plan {
             plan.settings.push((driver::VARIABLE, path.into()));
         }
         plan.signs = Some(Signs { shim: real(&shim), driver: driver.path().map(real) });
-        if let Ok(Program { path, preload: Preload::No(reason), .. }) = &plan.program {
-            let sentence = format!("ebb cannot see {}: {reason}; {}", path.display(), reason.fix());
-            plan.sight = Sight::Blind(sentence);
-        }
+        plan.sight = plan.outlook();
         Ok(plan)
+    }
+
+    /// Whether the shim, once preloaded, will look at what the command does.
+    fn outlook(&self) -> Sight {
+        if std::env::var_os("EBB_DISABLE").is_some_and(|value| value == "1") {
+            return Sight::Blind(DISABLED.to_owned());
+        }
+        match &self.program {
+            Ok(Program { path, preload: Preload::No(reason), .. }) => {
+                Sight::Blind(format!("ebb cannot see {}: {reason}; {}", path.display(), reason.fix()))
+            }
+            _ => Sight::Clear,
+        }
     }
 
     fn command(&self, words: &[impl AsRef<OsStr>]) -> Command {
@@ -158,8 +170,10 @@ fn supervise(
     Ok(end.status())
 }
 
-/// A folder for the ledgers. Without one the command still runs, and the report says why it has no figures.
+/// A folder for the ledgers, if there can be any. Without one the command still runs, and the report says why it has
+/// no figures.
 fn run_folder(plan: &mut Plan, options: &RunOptions) -> Option<RunFolder> {
+    plan.signs.as_ref()?;
     match RunFolder::create() {
         Ok(folder) => Some(folder),
         Err(refused) => {

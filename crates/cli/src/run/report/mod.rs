@@ -104,18 +104,27 @@ impl Report {
 /// Where a report goes, open since before the command began.
 pub struct Target {
     form: Output,
-    file: Option<(File, String)>,
+    /// Standard error if there is none.
+    file: Option<Destination>,
+}
+
+struct Destination {
+    file: File,
+    name: String,
+    stream: bool,
 }
 
 impl Target {
     pub fn open(option: &ReportOption) -> Result<Target> {
         let Some(path) = &option.file else { return Ok(Target { form: option.form, file: None }) };
-        // What stands in the file stays there until there is something better.
-        let file = File::options().write(true).create(true).truncate(false).open(path);
+        // What stands in the file stays there until there is something better. A name of a stream may lead to a file
+        // that others write to, and theirs stays for good.
+        let stream = path.starts_with("/dev") || path.starts_with("/proc");
+        let file = File::options().write(true).append(stream).create(true).truncate(false).open(path);
         let name = path.display().to_string();
         let file =
             file.with_context(|| format!("the report cannot be written to {name}; name another file"))?;
-        Ok(Target { form: option.form, file: Some((file, name)) })
+        Ok(Target { form: option.form, file: Some(Destination { file, name, stream }) })
     }
 
     pub fn write(self, report: &Report) -> Result<()> {
@@ -123,13 +132,15 @@ impl Target {
             Output::Text => text::write(report),
             Output::Json => format!("{}\n", json::write(report)),
         };
-        let Some((mut file, name)) = self.file else {
+        let Some(Destination { mut file, name, stream }) = self.file else {
             // Nobody may be listening any more.
             let _ = io::stderr().write_all(text.as_bytes());
             return Ok(());
         };
-        // A pipe or a terminal has no length to set.
-        let _ = file.set_len(0);
+        if !stream {
+            // A named pipe has no length to set.
+            let _ = file.set_len(0);
+        }
         file.write_all(text.as_bytes()).with_context(|| format!("the report could not be written to {name}"))
     }
 }
