@@ -52,11 +52,12 @@ def arguments():
     return options
 
 
-def order(options):
+def order(options, row):
     """Which timed runs are through ebb. The sides take turns at being first, so that drift favours neither."""
     if options.baseline:
         return [False, False]
-    return [through for index in range(options.runs) for through in ((False, True), (True, False))[index % 2]]
+    pairs = options.runs * (2 if row.short else 1)
+    return [through for index in range(pairs) for through in ((False, True), (True, False))[index % 2]]
 
 
 def installed(python, modules):
@@ -93,7 +94,9 @@ def measure(rows, runner, options):
             measured[row.name] = []
             verdicts.append(Verdict(row.name, row.title, skipped=first))
         else:
-            measured[row.name] = [first] + [once(row, runner, through, counted=False) for through in order(options)]
+            measured[row.name] = [first] + [
+                once(row, runner, through, counted=False) for through in order(options, row)
+            ]
             verdicts.append(judge(row, measured[row.name]))
         print(
             "  ".join(table.cells(verdicts[-1])), *table.remarks(verdicts[-1:]), sep="\n", file=sys.stderr, flush=True

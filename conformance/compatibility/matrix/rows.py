@@ -1,6 +1,6 @@
 """The rows of the matrix: which program, what it needs, and who counts its kernels."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 # What makes two runs of one program compute the same bits, and keeps what they cache out of the user's folders.
 ENVIRONMENT = {
@@ -9,7 +9,9 @@ ENVIRONMENT = {
     "XLA_FLAGS": "--xla_gpu_deterministic_ops=true --xla_gpu_autotune_level=0",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "TF_CPP_MIN_LOG_LEVEL": "2",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "NCCL_SOCKET_IFNAME": "lo",
+    "NCCL_IB_DISABLE": "1",
 }
 
 # Folders under the work folder. One set for both sides: what the first run compiles, the others find.
@@ -34,8 +36,11 @@ class Row:
     """Runs under compute-sanitizer, whose words are compared too."""
     counts_itself: bool = False
     """The program says how many kernels it ran, and no other profiler may be beside it."""
-    environment: dict = field(default_factory=dict)
+    short: bool = False
+    """Takes a second or so: run twice as often, because a few milliseconds are more of it."""
 
+
+SANITIZED = {"sanitizer": True, "counts_itself": True, "short": True}
 
 ROWS = (
     Row("eager", "torch, eager, default stream", "torch_eager.py", ("torch",)),
@@ -43,12 +48,12 @@ ROWS = (
     Row("compile", "torch.compile (inductor, Triton)", "torch_compile.py", ("torch", "triton")),
     Row("threads", "torch, autograd from several threads", "torch_threads.py", ("torch",)),
     Row("loader", "torch data loader, fork and spawn", "torch_loader.py", ("torch",)),
-    Row("cupy", "CuPy", "with_cupy.py", ("cupy",)),
+    Row("cupy", "CuPy", "with_cupy.py", ("cupy",), short=True),
     Row("jax", "JAX", "with_jax.py", ("jax",)),
     Row("triton", "Triton, kernels by hand", "with_triton.py", ("torch", "triton")),
     Row("nccl", "NCCL, one rank", "with_nccl.py", ("torch",)),
-    Row("static", "CUDA C++, linked statically", "static.cu"),
-    Row("sanitizer", "compute-sanitizer, CUDA C++ with a fault", "faulty.cu", sanitizer=True, counts_itself=True),
-    Row("sanitizer-cupy", "compute-sanitizer, CuPy", "sanitized.py", ("cupy",), sanitizer=True, counts_itself=True),
+    Row("static", "CUDA C++, linked statically", "static.cu", short=True),
+    Row("sanitizer", "compute-sanitizer, CUDA C++ with a fault", "faulty.cu", **SANITIZED),
+    Row("sanitizer-cupy", "compute-sanitizer, CuPy", "sanitized.py", ("cupy",), **SANITIZED),
     Row("profiler", "torch profiler on top", "torch_profiler.py", ("torch",), counts_itself=True),
 )

@@ -78,7 +78,7 @@ class Runner:
         return command
 
     def _environment(self, row, folder, count):
-        environment = dict(os.environ) | ENVIRONMENT | row.environment
+        environment = dict(os.environ) | ENVIRONMENT
         for name, place in CACHES.items():
             environment[name] = str(self.work / "caches" / place)
         environment["COMPAT_MODE"] = "count" if count or row.counts_itself else "time"

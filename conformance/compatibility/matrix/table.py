@@ -41,11 +41,13 @@ def markdown(verdicts, machine, settings):
 
 def remarks(verdicts):
     """Whatever the cells have no room for: why a row failed or was skipped, and what is odd about it."""
-    result = []
+    said = {}
     for verdict in verdicts:
         for sentence in [verdict.skipped] * bool(verdict.skipped) + verdict.failures + verdict.remarks:
-            result.append(f"{verdict.row}: {sentence}")
-    return result
+            rows = said.setdefault(sentence, [])
+            if verdict.row not in rows:
+                rows.append(verdict.row)
+    return [f"{', '.join(rows)}: {sentence}" for sentence, rows in said.items()]
 
 
 def about(machine):

@@ -1,5 +1,6 @@
 """What the runs of a row mean, measured against the bars."""
 
+import re
 import statistics
 from dataclasses import dataclass, field
 
@@ -127,7 +128,9 @@ def judge_counts(row, verdict, runs):
             continue
         profiled = run.line.get("kernels") if row.counts_itself else run.profiled.total
         verdict.counted, verdict.profiled = run.report.total, profiled
-        verdict.remarks += [said for said in run.report.sentences if said not in verdict.remarks]
+        # Which process it was is of interest to nobody after the run.
+        said = [re.sub(r"Process \d+", "a process", sentence) for sentence in run.report.sentences]
+        verdict.remarks += [f"ebb: {sentence}" for sentence in dict.fromkeys(said)]
         if run.report.round_ebb:
             verdict.failures.append(f"{run.report.round_ebb} processes reached the driver round ebb")
         if run.profiled and run.profiled.dropped:

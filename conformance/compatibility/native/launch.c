@@ -1,9 +1,10 @@
 // What a launch costs the host, measured where Python's own noise cannot reach: an empty kernel, launched in a
 // tight loop in the process, context and driver library that the framework uses.
 //
-// Two processes of the same program differ by several hundred nanoseconds per launch, for reasons of the machine, so
-// what ebb adds is measured inside one: batches through the libcuda that the program has, and between them batches
-// straight into the driver behind it, if there is another.
+// Two processes of the same program differ by several hundred nanoseconds per launch, and two batches in one process
+// by a hundred, for reasons of the machine. So what ebb adds is measured launch by launch: each goes at random
+// through the libcuda that the program has or straight into the driver behind it, if there is another, and the
+// medians of some ten thousand are compared. A launch's time holds one reading of the clock, on both sides.
 //
 // The driver's functions are found as NVIDIA's runtime finds them: libcuda.so.1 by name, then cuGetProcAddress.
 
@@ -11,6 +12,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -69,18 +71,40 @@ static Launch launch_behind(void *known) {
     return proc_address ? (Launch)function(proc_address, "cuLaunchKernel") : 0;
 }
 
-static int batch(Launch launch, void *kernel, int per_batch, double *best) {
+// Few enough between two waits that the driver's queue never fills.
+enum { PER_BATCH = 64, MOST = 1 << 17 };
+
+typedef struct {
+    Launch launch;
+    int count;
+    int32_t times[MOST];
+} Side;
+
+static int ascending(const void *a, const void *b) { return (*(int32_t *)a > *(int32_t *)b) - (*(int32_t *)a < *(int32_t *)b); }
+
+static double median(Side *side) {
+    if (side->count == 0) return 0;
+    qsort(side->times, side->count, sizeof side->times[0], ascending);
+    return side->times[side->count / 2];
+}
+
+static int batch(Side *sides, void *kernel, uint64_t *random) {
     int64_t begin = now();
-    for (int i = 0; i < per_batch; i++)
-        if (launch(kernel, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0) != 0) return 0;
-    double cost = (double)(now() - begin) / per_batch;
-    if (cost < *best) *best = cost;
+    for (int i = 0; i < PER_BATCH; i++) {
+        *random = *random * 6364136223846793005u + 1442695040888963407u;
+        Side *side = &sides[sides[1].launch ? *random >> 63 : 0];
+        if (side->launch(kernel, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0) != 0) return 0;
+        int64_t end = now();
+        if (side->count < MOST) side->times[side->count++] = (int32_t)(end - begin);
+        begin = end;
+    }
     return 1;
 }
 
-// Nanoseconds per launch in the fastest batch: of the program's libcuda, and of the driver behind it (0 if there is
-// none). Answers 0, or the step that failed.
-int launch_cost(int batches, int per_batch, double *cost, double *cost_behind) {
+// Nanoseconds of the median launch: by the program's libcuda, and by the driver behind it (0 if there is none).
+// Answers 0, or the step that failed.
+int launch_cost(int launches, double *cost, double *cost_behind) {
+    static Side sides[2];
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     ProcAddress proc_address = library ? (ProcAddress)dlsym(library, "cuGetProcAddress_v2") : 0;
     if (!proc_address || !enter_context(proc_address)) return 1;
@@ -91,13 +115,15 @@ int launch_cost(int batches, int per_batch, double *cost, double *cost_behind) {
     void *module = 0, *kernel = 0;
     if (!load || !find || !synchronise || !launch) return 2;
     if (load(&module, EMPTY) != 0 || find(&kernel, module, "compat_empty") != 0) return 3;
-    Launch behind = launch_behind((void *)launch);
-    *cost = *cost_behind = 1e18;
-    for (int i = 0; i < batches; i++) {
-        if (synchronise() != 0 || !batch(launch, kernel, per_batch, cost)) return 4;
-        if (!behind) continue;
-        if (synchronise() != 0 || !batch(behind, kernel, per_batch, cost_behind)) return 5;
+    sides[0].launch = launch;
+    sides[1].launch = launch_behind((void *)launch);
+    uint64_t random = 1;
+    for (int done = 0; done < launches; done += PER_BATCH) {
+        if (synchronise() != 0 || !batch(sides, kernel, &random)) return 4;
+        // What was learned about the kernel at its first launches is not what a launch costs.
+        if (done == 0) sides[0].count = sides[1].count = 0;
     }
-    if (!behind) *cost_behind = 0;
-    return synchronise() == 0 ? 0 : 6;
+    *cost = median(&sides[0]);
+    *cost_behind = median(&sides[1]);
+    return synchronise() == 0 ? 0 : 5;
 }

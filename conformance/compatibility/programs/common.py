@@ -44,10 +44,7 @@ class Results:
 
 
 def time_launches(results, launch, synchronise, batches=200, per_batch=100):
-    """Times `launch` as the framework's user sees it, and the driver's own launch beside it.
-
-    The fastest batch counts: everything that disturbs makes a batch slower, never faster.
-    """
+    """Times `launch` as the framework's user sees it, the fastest batch of it; and the driver's own launch."""
     if MODE != "time" or DEVICE == "cpu":
         return
     for _ in range(per_batch):
@@ -66,10 +63,10 @@ def time_launches(results, launch, synchronise, batches=200, per_batch=100):
     results.say(framework_launch_ns=best, **driver_launch())
 
 
-def driver_launch(batches=1500, per_batch=50):
+def driver_launch(launches=100_000):
     library = ctypes.CDLL(os.environ["COMPAT_LAUNCH"])
     cost, behind = ctypes.c_double(), ctypes.c_double()
-    step = library.launch_cost(batches, per_batch, ctypes.byref(cost), ctypes.byref(behind))
+    step = library.launch_cost(launches, ctypes.byref(cost), ctypes.byref(behind))
     if step != 0:
         raise RuntimeError(f"launching an empty kernel failed at step {step}")
     return {"launch_ns": cost.value} | ({"launch_behind_ns": behind.value} if behind.value else {})

@@ -101,9 +101,9 @@ static void print_launch_costs() {
     CHECK(cudaDeviceSynchronize());
     const char *path = getenv("COMPAT_LAUNCH");
     void *library = path ? dlopen(path, RTLD_NOW) : nullptr;
-    using Cost = int (*)(int, int, double *, double *);
+    using Cost = int (*)(int, double *, double *);
     Cost driver_cost = library ? reinterpret_cast<Cost>(dlsym(library, "launch_cost")) : nullptr;
-    if (!driver_cost || driver_cost(1500, 50, &cost, &behind) != 0) {
+    if (!driver_cost || driver_cost(100000, &cost, &behind) != 0) {
         fprintf(stderr, "the launches of the driver could not be timed\n");
         exit(1);
     }

@@ -1,7 +1,11 @@
 """A data loader with worker processes and pinned memory, in a process that has already used the GPU.
 
-First with fork, so that the children inherit a process with CUDA in it; then with spawn, so that they start anew.
+With fork, so that the children inherit a process with CUDA in it. Where kernels are counted, also with spawn: that
+child starts anew and imports torch, which takes too long for every run, so its batches are compared with those made
+here.
 """
+
+from common import MODE
 
 from torch_common import DEVICE, Descent, Pictures, Results, add_all, nn, prepare, time_torch, torch
 from torch.utils.data import DataLoader, Dataset
@@ -16,14 +20,18 @@ class Noise(Dataset):
         return torch.randn(3, 32, 32, generator=generator), index % 10
 
 
-def learn(results, model, start, workers, epochs):
-    descent = Descent(model, 0.01)
-    loader = DataLoader(
+def loader(start, workers, shuffle):
+    return DataLoader(
         Noise(), batch_size=16, num_workers=workers, pin_memory=DEVICE == "cuda", multiprocessing_context=start,
-        persistent_workers=True, shuffle=True, generator=torch.Generator().manual_seed(7),
+        persistent_workers=True, shuffle=shuffle, generator=torch.Generator().manual_seed(7),
     )  # fmt: skip
-    for _ in range(epochs):
-        for pictures, classes in loader:
+
+
+def learn(results, model):
+    descent = Descent(model, 0.01)
+    batches = loader("fork", workers=4, shuffle=True)
+    for _ in range(2):
+        for pictures, classes in batches:
             pictures = pictures.to(DEVICE, non_blocking=True)
             classes = classes.to(DEVICE, non_blocking=True)
             loss = nn.functional.cross_entropy(model(pictures), classes)
@@ -31,13 +39,22 @@ def learn(results, model, start, workers, epochs):
             results.add(loss.item())
 
 
+def compare_spawned():
+    noise = Noise()
+    for number, (pictures, _) in enumerate(loader("spawn", workers=1, shuffle=False)):
+        here = torch.stack([noise[index][0] for index in range(16 * number, 16 * (number + 1))])
+        if not torch.equal(pictures.to(DEVICE, non_blocking=True).cpu(), here):
+            raise SystemExit(f"batch {number} of a spawned worker is not what it should be")
+
+
 def main():
     prepare()
     results = Results()
     model = Pictures().to(DEVICE)
     results.add(model(torch.ones(1, 3, 32, 32, device=DEVICE)).sum().item())
-    learn(results, model, "fork", workers=4, epochs=2)
-    learn(results, model, "spawn", workers=1, epochs=1)
+    learn(results, model)
+    if MODE == "count":
+        compare_spawned()
     add_all(results, model.parameters())
     time_torch(results)
     results.print()

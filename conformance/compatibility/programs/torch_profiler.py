@@ -13,8 +13,8 @@ activities = [torch.profiler.ProfilerActivity.CPU]
 if DEVICE == "cuda":
     activities.append(torch.profiler.ProfilerActivity.CUDA)
 with torch.profiler.profile(activities=activities) as profile:
-    train_pictures(results, steps=4)
-    train_words(results, steps=4)
+    train_pictures(results, steps=2)
+    train_words(results, steps=2)
     x = torch.ones(1000, device=DEVICE)
     if DEVICE == "cuda":
         graph = torch.cuda.CUDAGraph()
