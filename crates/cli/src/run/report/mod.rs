@@ -144,3 +144,6 @@ impl Target {
         file.write_all(text.as_bytes()).with_context(|| format!("the report could not be written to {name}"))
     }
 }
+
+#[cfg(test)]
+mod tests;

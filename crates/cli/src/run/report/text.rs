@@ -74,6 +74,7 @@ impl Page {
             self.row("", &format!("  and {} more", readings.len() - PROCESSES));
         }
         let mut drivers: Vec<&str> = readings.iter().map(|reading| reading.driver.as_str()).collect();
+        drivers.retain(|driver| !driver.is_empty());
         drivers.sort_unstable();
         drivers.dedup();
         self.row("driver", &drivers.join(", "));
