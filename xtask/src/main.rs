@@ -79,6 +79,12 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Build the shim and a driver that does nothing, and measure what the shim adds to a call and to a start
+    BenchShim {
+        /// `-o json` for a program to read
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Build the software driver and print the folder with its libcuda.so.1, for LD_LIBRARY_PATH
     Softcuda {
         /// The cargo profile to build with
@@ -112,6 +118,7 @@ fn run(chore: Chore) -> Result<()> {
             check::run(check::Extent { fetched: all || require_network, network_required: require_network })
         }
         Chore::Demo { arguments } => demo::run(&["demo"], &arguments),
+        Chore::BenchShim { arguments } => demo::bench_shim(&arguments),
         Chore::Bench { arguments } => demo::run(&["soft", "bench"], &arguments),
         Chore::Softcuda { profile } => demo::folder(demo::Stand::Softcuda, &profile),
         Chore::Shim { profile } => demo::folder(demo::Stand::Shim, &profile),

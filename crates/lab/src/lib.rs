@@ -4,13 +4,14 @@
 //! beside another. This crate has the parts: a small client of any `libcuda.so.1` (`driver`), what a driver says
 //! about itself (`probe`), synthetic tenants that leave checkable traces (`tenant`), the summary of what a tenant
 //! measured and how it travels between processes (`report`), the experiment that starts tenants as separate
-//! processes (`experiment`), and the speed of a software GPU (`bench`).
+//! processes (`experiment`), the speed of a software GPU (`bench`) and the cost of a shim (`forwarding`).
 //! It prints nothing; whoever shows figures to a person does that.
 
 mod bench;
 mod driver;
 mod error;
 mod experiment;
+mod forwarding;
 mod probe;
 mod quantiles;
 mod report;
@@ -19,6 +20,7 @@ mod tenant;
 pub use bench::{Bench, Pace};
 pub use error::Error;
 pub use experiment::{Experiment, Phase, Progress, Result as PhaseResult};
+pub use forwarding::{Call, Cost, Forwarding, StartUp, started};
 pub use probe::{Gpu, Probe, probe};
 pub use quantiles::Quantiles;
 pub use report::Report;
