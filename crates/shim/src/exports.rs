@@ -15,7 +15,6 @@ use crate::hooks::seen;
 /// What a call does: it goes to the driver, but for those that are answered here. A named import hides a glob.
 mod chosen {
     pub use crate::address::{cuGetProcAddress, cuGetProcAddress_v2};
-    pub use crate::hooks::cuGraphNodeSetEnabled;
     pub use crate::next::call::*;
 }
 

@@ -16,8 +16,8 @@ pub struct Variables {
     pub library_path: Option<&'static CStr>,
     pub run: Option<&'static CStr>,
     pub disabled: bool,
-    /// Every error that the driver answers is written down for the user.
-    pub errors_are_logged: bool,
+    /// The user does not mind questions that the driver answers with an error.
+    pub may_ask_in_vain: bool,
     #[cfg(feature = "faults")]
     pub fault: Option<&'static CStr>,
 }
@@ -29,7 +29,7 @@ impl Variables {
             library_path: variable(c"LD_LIBRARY_PATH"),
             run: variable(c"EBB_RUN"),
             disabled: variable(c"EBB_DISABLE").is_some_and(|value| value == c"1"),
-            errors_are_logged: variable(c"CUDA_LOG_FILE").is_some(),
+            may_ask_in_vain: variable(c"EBB_PARAMETERS").is_some_and(|value| value == c"1"),
             #[cfg(feature = "faults")]
             fault: variable(c"EBB_FAULT"),
         }

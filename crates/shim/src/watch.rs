@@ -92,8 +92,7 @@ fn open(variables: &Variables, version: i32) -> Option<&'static Watch> {
         Some(path) => ledger.driver(path.to_bytes(), version),
         None => ledger.note(Note::NoDriver),
     }
-    let may_ask_in_vain = variables.run.is_some() && !variables.errors_are_logged;
-    arena::place(Watch { ledger, frames: Frames::new(may_ask_in_vain)? })
+    arena::place(Watch { ledger, frames: Frames::new(variables.may_ask_in_vain)? })
 }
 
 fn driver_version() -> i32 {

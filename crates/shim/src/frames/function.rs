@@ -110,8 +110,8 @@ impl Frame {
     }
 
     /// As the driver tells. From CUDA 13.2 on it says how many parameters there are. Before, the end is where it
-    /// answers with an error, and errors go into the driver's own log, where the user may look for his: then we ask only
-    /// if a report was asked for, and nobody has the log written down.
+    /// answers with an error, which shows in its log and under compute-sanitizer: a guest asks such a thing only if the
+    /// user has said that he may, with `EBB_PARAMETERS=1`.
     fn parameters(&self, may_ask_in_vain: bool) -> Parameters {
         let most = match self.parameter_count() {
             Some(count) => count,

@@ -5,7 +5,7 @@
 //! instantiate one for every step.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use cuda_abi::{
     CU_GRAPH_NODE_TYPE_CONDITIONAL, CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_KERNEL,
@@ -20,12 +20,16 @@ use crate::{arena, next};
 
 /// How many different kernels are told apart in one graph; the rest are counted together.
 const DIFFERENT: usize = 48;
+/// How many nodes are remembered to be switched off in one graph; more count as if they were on.
+const SWITCHED_OFF: usize = 64;
 /// Graphs in graphs in graphs.
 const DEPTH: usize = 8;
 
 pub struct Graph {
     kernels: AtomicU64,
     parts: [Part; DIFFERENT],
+    /// Kernel nodes that are switched off.
+    off: [AtomicUsize; SWITCHED_OFF],
     /// The next spare record.
     next: AtomicPtr<Graph>,
 }
@@ -68,7 +72,7 @@ impl Spare {
 }
 
 impl Frames {
-    /// A graph was made executable, or an executable one was brought up to date with it.
+    /// A graph was made executable, or an executable one was brought up to date with it, all its nodes on.
     pub fn instantiated(&self, exec: usize, graph: CUgraph, ledger: &Ledger) -> Option<()> {
         let record = match self.graphs.get(exec) {
             Some(record) => record,
@@ -103,10 +107,10 @@ impl Frames {
         }
     }
 
-    /// A node of an executable graph was switched on or off.
+    /// A node of an executable graph was switched on or off, or was so already.
     pub fn switched(&self, exec: usize, node: CUgraphNode, on: bool) {
         let Some(record) = self.graphs.get(exec) else { return };
-        if kind_of(node) == Some(CU_GRAPH_NODE_TYPE_KERNEL) {
+        if kind_of(node) == Some(CU_GRAPH_NODE_TYPE_KERNEL) && record.switch(node.addr(), on) {
             record.change(self.kernel_of(node), on);
         }
     }
@@ -145,6 +149,24 @@ impl Graph {
             part.frame.store(ptr::null_mut(), Ordering::Relaxed);
             part.times.store(0, Ordering::Relaxed);
         }
+        self.off.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+    }
+
+    /// Whether that changes anything.
+    fn switch(&self, node: usize, on: bool) -> bool {
+        let found = self.off.iter().find(|place| place.load(Ordering::Relaxed) == node);
+        let (place, value) = match (found, on) {
+            (Some(place), true) => (place, 0),
+            (None, false) => {
+                let Some(free) = self.off.iter().find(|place| place.load(Ordering::Relaxed) == 0) else {
+                    return false;
+                };
+                (free, node)
+            }
+            _ => return false,
+        };
+        place.store(value, Ordering::Relaxed);
+        true
     }
 
     /// One node more or less of a kernel.

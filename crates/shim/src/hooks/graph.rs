@@ -5,11 +5,10 @@
 use std::ffi::c_uint;
 use std::sync::atomic::Ordering;
 
-use cuda_abi::{CUDA_SUCCESS, CUgraph, CUgraphExec, CUgraphNode, CUresult, CUstream};
+use cuda_abi::{CUgraph, CUgraphExec, CUgraphNode, CUstream};
 use telemetry::{Counter, LaunchKind, Note};
 
 use crate::entry::{Raw, Seen};
-use crate::{next, watch};
 
 pub fn cuGraphLaunch(seen: &Seen, exec: Raw<CUgraphExec>, stream: Raw<CUstream>) {
     if seen.captured(stream.value()) {
@@ -120,20 +119,11 @@ pub fn cuGraphExecDestroy(seen: &Seen, exec: Raw<CUgraphExec>) {
     seen.watch.frames.destroyed(exec.handle());
 }
 
-/// Whether a node was on before can only be asked before, so this one goes round the call.
-///
-/// # Safety
-/// As the driver's manual says.
-pub unsafe fn cuGraphNodeSetEnabled(exec: CUgraphExec, node: CUgraphNode, enabled: c_uint) -> CUresult {
-    let mut before = enabled;
-    // SAFETY: a place for the answer; bad handles are refused here as they will be below.
-    let known = unsafe { next::call::cuGraphNodeGetEnabled(exec, node, &mut before) };
-    // SAFETY: passed on to our caller.
-    let result = unsafe { next::call::cuGraphNodeSetEnabled(exec, node, enabled) };
-    if result == CUDA_SUCCESS && known == CUDA_SUCCESS && (before != 0) != (enabled != 0) {
-        watch::quietly("cuGraphNodeSetEnabled", |watch| {
-            watch.frames.switched(exec.addr(), node, enabled != 0)
-        });
-    }
-    result
+pub fn cuGraphNodeSetEnabled(
+    seen: &Seen,
+    exec: Raw<CUgraphExec>,
+    node: Raw<CUgraphNode>,
+    enabled: Raw<c_uint>,
+) {
+    seen.watch.frames.switched(exec.handle(), node.value(), enabled.value() != 0);
 }

@@ -9,16 +9,19 @@ use cuda_abi::{
     CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_STREAM_CAPTURE_STATUS_ACTIVE, CUDA_LAUNCH_PARAMS, CUDA_SUCCESS,
     CUfunction, CUlaunchConfig, CUstream, CUstreamCaptureStatus,
 };
-use telemetry::{Counter, LaunchKind};
+use telemetry::{Counter, LaunchKind, StreamKind};
 
 use crate::entry::{Raw, Seen};
 use crate::next;
 
 impl Seen {
-    /// Whether what was handed to a stream went into a graph and has not run.
+    /// Whether what was handed to a stream went into a graph and has not run. The default stream cannot be captured, and
+    /// to ask about it while another is would be an error.
     #[inline]
     pub fn captured(&self, stream: CUstream) -> bool {
-        self.watch.frames.captures.load(Ordering::Relaxed) != 0 && self.is_capturing(stream)
+        self.watch.frames.captures.load(Ordering::Relaxed) != 0
+            && self.stream(stream.addr()) != StreamKind::Default
+            && self.is_capturing(stream)
     }
 
     #[cold]

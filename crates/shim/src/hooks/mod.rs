@@ -25,8 +25,6 @@ mod launch;
 mod module;
 mod stream;
 
-pub use graph::cuGraphNodeSetEnabled;
-
 /// Those that are hidden by a hook are of no use, and the compiler says so.
 #[allow(non_upper_case_globals, dead_code)]
 mod unwatched {
