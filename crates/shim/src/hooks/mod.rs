@@ -74,7 +74,7 @@ mod watched {
     pub use super::graph::{
         cuGraphExecDestroy, cuGraphExecUpdate, cuGraphExecUpdate_v2, cuGraphInstantiate,
         cuGraphInstantiate_v2, cuGraphInstantiateWithFlags, cuGraphInstantiateWithParams, cuGraphLaunch,
-        cuStreamBeginCapture, cuStreamBeginCapture_v2, cuStreamBeginCaptureToCig,
+        cuGraphNodeSetEnabled, cuStreamBeginCapture, cuStreamBeginCapture_v2, cuStreamBeginCaptureToCig,
         cuStreamBeginCaptureToGraph, cuStreamBeginRecaptureToGraph, cuStreamEndCapture,
         cuStreamEndCaptureToCig,
     };
