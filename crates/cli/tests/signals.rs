@@ -211,7 +211,7 @@ until(b"interrupted")
 os.write(terminal, b"\x1a")
 until(b"stopped")
 until(b"continued")
-until(b"finished")
+until(b"finished 6\r\n")
 print(seen.decode().replace("\r", ""))
 "#;
 
