@@ -18,7 +18,7 @@ const PROCESSES: usize = 20;
 const NAME: usize = 60;
 
 pub fn write(report: &Report) -> String {
-    let mut page = Page(String::new());
+    let mut page = Page::default();
     page.title(report);
     if !report.readings.is_empty() {
         page.processes(&report.readings);
@@ -26,22 +26,31 @@ pub fn write(report: &Report) -> String {
         page.memory(report);
         page.kernels(&report.kernels());
     }
-    let sentences = report.sentences();
-    if !sentences.is_empty() {
-        page.line("");
-    }
-    for sentence in sentences {
+    page.gap();
+    for sentence in report.sentences() {
         page.line(&sentence);
     }
-    page.0
+    page.text
 }
 
-struct Page(String);
+#[derive(Default)]
+struct Page {
+    text: String,
+    /// A new part begins with the next line, if there is one.
+    gap: bool,
+}
 
 impl Page {
     fn line(&mut self, text: &str) {
-        self.0.push_str(text.trim_end());
-        self.0.push('\n');
+        if std::mem::take(&mut self.gap) {
+            self.text.push('\n');
+        }
+        self.text.push_str(text.trim_end());
+        self.text.push('\n');
+    }
+
+    fn gap(&mut self) {
+        self.gap = true;
     }
 
     /// A row with its label, unless it has nothing to say.
@@ -82,11 +91,11 @@ impl Page {
 
     /// A table of kinds and streams, then the kernels that they come to.
     fn launches(&mut self, report: &Report) {
+        self.gap();
         let cell = |kind, stream| report.total(Counter::launches(kind, stream));
         let row = |kind| StreamKind::ALL.map(|stream| cell(kind, stream));
         let used: Vec<_> = LaunchKind::ALL.into_iter().filter(|&kind| row(kind) != [0; 3]).collect();
         if !used.is_empty() {
-            self.line("");
             let streams = StreamKind::ALL.map(stream_name);
             self.columns("launches by stream", streams.iter().chain(&["total"]));
         }
@@ -112,7 +121,7 @@ impl Page {
     }
 
     fn memory(&mut self, report: &Report) {
-        self.line("");
+        self.gap();
         let total = |counter| report.total(counter);
         let modules = MODULES.map(|(kind, name)| some(total(Counter::modules(kind)), name));
         self.row("modules", &list(&modules));
@@ -135,7 +144,7 @@ impl Page {
         if kernels.is_empty() {
             return;
         }
-        self.line("");
+        self.gap();
         let heads = if graphs { "    launches   in graphs" } else { "    launches" };
         self.line(&format!("{heads}  kernel"));
         for kernel in kernels.iter().take(TOP_KERNELS) {
