@@ -56,7 +56,7 @@ def order(options, row):
     """Which timed runs are through ebb. The sides take turns at being first, so that drift favours neither."""
     if options.baseline:
         return [False, False]
-    pairs = options.runs * (2 if row.short else 1)
+    pairs = options.runs * (4 if row.short else 1)
     return [through for index in range(pairs) for through in ((False, True), (True, False))[index % 2]]
 
 
@@ -140,7 +140,14 @@ def save(path, described, options, verdicts, measured):
             for verdict in verdicts
         ],
     }
-    path.write_text(json.dumps(everything, indent=1, default=str) + "\n")
+    path.write_text(json.dumps(plain(everything), indent=1, default=str) + "\n")
+
+
+def plain(value):
+    """The same with keys that JSON knows."""
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else str(key): plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def main():

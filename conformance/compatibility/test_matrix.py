@@ -6,6 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import run
 from matrix import ebb_report, running, table
 from matrix.rows import Row
 from matrix.running import Profiled, Run
@@ -117,6 +118,11 @@ class Reading(unittest.TestCase):
         one = ["========= at 0x7f12 of 4096", "=========     Host Frame: main [0x8bf3] in a", "hello"]
         other = ["========= at 0x7f9a of 4097", "=========     Host Frame: cuLaunchKernel in libcuda.so.1"]
         self.assertEqual(running.sanitizer_words(one), running.sanitizer_words(other))
+
+
+class Saving(unittest.TestCase):
+    def test_what_was_measured_can_be_written_whatever_its_keys(self):
+        self.assertEqual(run.plain({("a", 1): [{2: (3, "b")}]}), {"('a', 1)": [{"2": [3, "b"]}]})
 
 
 if __name__ == "__main__":

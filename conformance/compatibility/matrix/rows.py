@@ -37,7 +37,7 @@ class Row:
     counts_itself: bool = False
     """The program says how many kernels it ran, and no other profiler may be beside it."""
     short: bool = False
-    """Takes a second or so: run twice as often, because a few milliseconds are more of it."""
+    """Takes a second or so: run four times as often, because a few milliseconds are more of it."""
 
 
 SANITIZED = {"sanitizer": True, "counts_itself": True, "short": True}

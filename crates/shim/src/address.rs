@@ -84,16 +84,19 @@ fn ours(name: &str, given: *mut c_void, version: c_int, flags: cuuint64_t) -> Op
 }
 
 fn known(name: &str, given: *mut c_void, version: c_int, flags: cuuint64_t) -> Option<Function> {
+    let meant = match symbol(name, version, flags) {
+        Lookup::Found(function) => Some(function),
+        Lookup::VersionTooLow | Lookup::NotFound => None,
+    };
     // The name first: two functions of a driver may be one piece of code.
-    if let Lookup::Found(function) = symbol(name, version, flags) {
-        match next::address(function) {
-            Some(address) if address == given => return Some(function),
-            None if !own::contains(given) => {
-                next::adopt(function, given);
-                return Some(function);
-            }
-            _ => {}
-        }
+    if meant.is_some_and(|function| next::address(function) == Some(given)) {
+        return meant;
     }
-    next::function_at(given)
+    // Asked for the newest, a driver gives its own newest, and our tables may know a newer one.
+    if let Some(function) = next::function_at(given) {
+        return Some(function);
+    }
+    let unexported = meant.filter(|&function| next::address(function).is_none() && !own::contains(given))?;
+    next::adopt(unexported, given);
+    Some(unexported)
 }
