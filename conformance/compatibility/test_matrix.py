@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import run
+from run import plain
 from matrix import ebb_report, running, table
 from matrix.rows import Row
 from matrix.running import Profiled, Run
@@ -122,7 +122,7 @@ class Reading(unittest.TestCase):
 
 class Saving(unittest.TestCase):
     def test_what_was_measured_can_be_written_whatever_its_keys(self):
-        self.assertEqual(run.plain({("a", 1): [{2: (3, "b")}]}), {"('a', 1)": [{"2": [3, "b"]}]})
+        self.assertEqual(plain({("a", 1): [{2: (3, "b")}]}), {"('a', 1)": [{"2": [3, "b"]}]})
 
 
 if __name__ == "__main__":
