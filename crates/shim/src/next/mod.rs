@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use cuda_abi::{CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, CUDA_ERROR_NO_DEVICE, CUresult, Function};
 
-use crate::undocumented;
+use crate::{exports, undocumented};
 
 pub use open::{behind, is_behind};
 
@@ -87,11 +87,13 @@ pub fn absence() -> CUresult {
     CUresult(ABSENCE.load(Ordering::Relaxed).cast_unsigned())
 }
 
-/// Fills all slots from a table of addresses; null is a function that the driver does not have.
+/// Fills all slots from a table of addresses; null is a function that the driver does not have. So is our own function
+/// of that name: to call it would be to call ourselves for ever.
 fn fill(address_of: impl Fn(&CStr) -> *mut c_void) {
-    for (index, name) in NAMES.iter().enumerate() {
+    for (index, (name, function)) in NAMES.iter().zip(Function::all()).enumerate() {
         let found = address_of(name);
-        let address = if found.is_null() { LACKING[index] } else { found };
+        let own = exports::address_of(function).cast_mut();
+        let address = if found.is_null() || found == own { LACKING[index] } else { found };
         // What another thread has filled stays: it may have found more since.
         // SYNC(driver-open): pairs with the load in every call.
         let slot = &SLOTS[index];

@@ -9,7 +9,6 @@ use installation::search;
 use super::{fill, fill_with_nothing};
 use crate::loader;
 use crate::log::say;
-use crate::own;
 use crate::surroundings::{self, Variables};
 
 static STATE: AtomicU32 = AtomicU32::new(UNTRIED);
@@ -45,7 +44,7 @@ pub fn once() {
         Ok(handle) => {
             say!("the driver is {path:?} ({source})");
             remember(path);
-            fill(|name| own_excluded(symbol(handle, name)));
+            fill(|name| symbol(handle, name));
             state = OPEN;
             ControlFlow::Break(())
         }
@@ -109,9 +108,4 @@ fn open(path: &CStr) -> Result<*mut c_void, &'static str> {
 fn symbol(handle: *mut c_void, name: &CStr) -> *mut c_void {
     // SAFETY: the handle was opened and is never closed; the name is a C string.
     unsafe { libc::dlsym(handle, name.as_ptr()) }
-}
-
-/// An address in this library is no function of the driver: to call it would be to call ourselves for ever.
-fn own_excluded(address: *mut c_void) -> *mut c_void {
-    if own::contains(address) { std::ptr::null_mut() } else { address }
 }
