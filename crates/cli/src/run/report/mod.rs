@@ -1,6 +1,7 @@
 //! The report: what the ledgers of a command's processes say together.
 
 mod json;
+mod kernel_name;
 mod text;
 
 use std::collections::HashMap;

@@ -7,6 +7,7 @@ use telemetry::{
 };
 
 use super::Report;
+use super::kernel_name::readable;
 use crate::run::supervise::End;
 
 /// Where the second column begins.
@@ -152,7 +153,7 @@ impl Page {
             if graphs {
                 let _ = write!(row, "{:>NUMBER$}", kernel.in_graphs);
             }
-            self.line(&format!("{row}  {}", cut(&kernel.name, NAME)));
+            self.line(&format!("{row}  {}", cut(&readable(&kernel.name), NAME)));
         }
         if kernels.len() > TOP_KERNELS {
             self.line(&format!("  and {} more", kernels.len() - TOP_KERNELS));
