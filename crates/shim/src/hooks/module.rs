@@ -5,7 +5,7 @@
 use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::ptr;
 
-use cuda_abi::{CUDA_SUCCESS, CUfunction, CUkernel, CUlibrary, CUmodule};
+use cuda_abi::{CUDA_SUCCESS, CUfunction, CUkernel, CUlibrary, CUmodule, CUresult};
 use telemetry::{Counter, Note};
 
 use crate::entry::{Raw, Seen};
@@ -137,12 +137,7 @@ pub fn cuModuleEnumerateFunctions(
         let mut name = ptr::null();
         // SAFETY: a function that the driver has just given out, and a place for the answer.
         let result = unsafe { next::call::cuFuncGetName(&mut name, function) };
-        if result == CUDA_SUCCESS && !name.is_null() {
-            // SAFETY: the driver's own name of the function.
-            let name = unsafe { CStr::from_ptr(name) };
-            seen.count(Counter::FunctionsEnumerated);
-            found(seen, function.addr(), Of::Module, module.handle(), name);
-        }
+        enumerated(seen, function.addr(), Of::Module, module.handle(), (result, name));
     }
 }
 
@@ -156,11 +151,16 @@ pub fn cuLibraryEnumerateKernels(
         let mut name = ptr::null();
         // SAFETY: a kernel that the driver has just given out, and a place for the answer.
         let result = unsafe { next::call::cuKernelGetName(&mut name, kernel) };
-        if result == CUDA_SUCCESS && !name.is_null() {
-            // SAFETY: the driver's own name of the kernel.
-            let name = unsafe { CStr::from_ptr(name) };
-            seen.count(Counter::FunctionsEnumerated);
-            found(seen, kernel.addr(), Of::Library, library.handle(), name);
-        }
+        enumerated(seen, kernel.addr(), Of::Library, library.handle(), (result, name));
+    }
+}
+
+/// A handle in a list, and what the driver has answered when asked for its name.
+fn enumerated(seen: &Seen, handle: usize, of: Of, module: usize, (result, name): (CUresult, *const c_char)) {
+    if result == CUDA_SUCCESS && !name.is_null() {
+        // SAFETY: the driver's own name of the kernel.
+        let name = unsafe { CStr::from_ptr(name) };
+        seen.count(Counter::FunctionsEnumerated);
+        found(seen, handle, of, module, name);
     }
 }
