@@ -14,7 +14,7 @@ pub const CASES: &[Case] = &[
     Case::bare("context/primary_retain_and_release", primary),
     Case::bare("context/primary_flags", primary_flags),
     Case::bare("context/primary_reset_frees", primary_reset),
-    Case::new("context/destroyed_handle_is_refused", destroyed).beyond_the_card(),
+    Case::new("context/destroyed_handle_is_refused", destroyed).quiet().beyond_the_card(),
     Case::bare("context/creation_by_every_version", creation),
     Case::new("context/limits", limits),
     Case::new("context/device_version_and_id", device_and_version),
