@@ -116,6 +116,16 @@ impl AddressSpace {
         self.remove(&mut state, &region)
     }
 
+    /// Frees this very allocation, not a later one at the same place.
+    pub fn free_region(&self, region: &Region) -> Result<(), Error> {
+        let mut state = self.state();
+        let there = self.starting_at(&state, region.base, |kind| kind == region.kind)?;
+        if there.id != region.id {
+            return Err(Error::InvalidAddress { address: region.base.0, what: "another allocation by now" });
+        }
+        self.remove(&mut state, &there)
+    }
+
     /// Frees everything that a context had: its memory goes with it.
     pub fn free_owned(&self, owner: ContextId) -> Result<(), Error> {
         let mut state = self.state();

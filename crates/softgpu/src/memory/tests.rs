@@ -47,6 +47,20 @@ fn get(space: &AddressSpace, address: u64, bytes: usize) -> Result<Vec<u8>, Erro
 }
 
 #[test]
+fn a_region_is_freed_once_whoever_has_its_place_now() {
+    let space = space();
+    let first = space.allocate(ME, 100).unwrap();
+    let region = space.lookup(first.0).unwrap();
+    space.free(first).unwrap();
+    let second = space.allocate(ContextId(2), 100).unwrap();
+    assert_eq!(first, second, "the place is used again");
+    assert!(space.free_region(&region).is_err());
+    let region = space.lookup(second.0).unwrap();
+    space.free_region(&region).unwrap();
+    assert!(space.lookup(second.0).is_none());
+}
+
+#[test]
 fn an_access_may_not_leave_its_granules() {
     let space = space();
     let a = space.allocate(ME, GRANULE + 1).unwrap().0;

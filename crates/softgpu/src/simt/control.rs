@@ -153,11 +153,22 @@ fn enter(m: &mut Machine<'_>, i: &Instruction, function: u32, mask: u32) -> Flow
     let callee = &m.image.functions[function as usize];
     let caller = m.warp.frames[m.warp.frame as usize];
     let of_caller = &m.image.functions[caller.function as usize];
-    let base = caller.base + of_caller.rows;
     let predicate_base = caller.predicate_base + of_caller.predicates;
     let local_base = caller.local_top + CALL_BYTES;
     let local_top = local_base.saturating_add(callee.local_bytes.next_multiple_of(16));
-    let (rows, predicates) = ((base + callee.rows) as usize, (predicate_base + callee.predicates) as usize);
+    let call = Frame {
+        parent: m.warp.frame,
+        return_pc: m.warp.pc,
+        function,
+        depth: caller.depth + 1,
+        base: caller.base + of_caller.rows,
+        predicate_base,
+        local_base,
+        local_top,
+    };
+    let (frame, known) = m.warp.place_call(call, |function| m.image.functions[function as usize].rows);
+    let rows = (frame.base + callee.rows) as usize;
+    let predicates = (predicate_base + callee.predicates) as usize;
     if rows > MOST_ROWS || local_top > m.state.stack_limit {
         let bytes = u64::from(local_top);
         return m.fail(Fault::StackOverflow { bytes }, mask.trailing_zeros() as usize);
@@ -173,11 +184,9 @@ fn enter(m: &mut Machine<'_>, i: &Instruction, function: u32, mask: u32) -> Flow
     let arguments = m.image.lists[list].0;
     for number in 0..arguments {
         let place = m.image.lists[list + 2 + number as usize];
-        copy_row(m, place, Slot(of_caller.rows + number), mask);
+        copy_row(m, place, Slot(frame.base - caller.base + number), mask);
     }
-    let (parent, return_pc, depth) = (m.warp.frame, m.warp.pc, caller.depth + 1);
-    let frame = Frame { parent, return_pc, function, depth, base, predicate_base, local_base, local_top };
-    m.warp.enter(frame);
+    m.warp.enter(frame, known);
     m.warp.pc = callee.entry;
     if m.warp.others.is_empty() { Flow::Next } else { Flow::Reschedule }
 }

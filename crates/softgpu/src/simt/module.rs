@@ -7,13 +7,13 @@ use model::Dim3;
 
 use super::control::CALL_BYTES;
 use crate::isa::{Function, Image, KernelInfo, Parameter, PoolRow, Symbol, function_handle};
-use crate::memory::{AddressSpace, ContextId, DevicePointer, Error};
+use crate::memory::{AddressSpace, ContextId, Error, Region};
 
 /// An image in the memory of a context. Its variables live as long as it does.
 pub struct Module {
     image: Arc<Image>,
     space: Arc<AddressSpace>,
-    allocation: Option<DevicePointer>,
+    allocation: Option<Region>,
     /// Address of each of the image's variables.
     addresses: Box<[u64]>,
     /// The image's constant rows with the addresses filled in.
@@ -28,8 +28,9 @@ impl Module {
         owner: ContextId,
     ) -> Result<Arc<Module>, Error> {
         let (offsets, bytes) = place(&image);
-        let allocation = if bytes == 0 { None } else { Some(space.allocate(owner, bytes)?) };
-        let base = allocation.map_or(0, |pointer| pointer.0);
+        let pointer = if bytes == 0 { None } else { Some(space.allocate(owner, bytes)?) };
+        let base = pointer.map_or(0, |pointer| pointer.0);
+        let allocation = pointer.and_then(|pointer| space.lookup(pointer.0));
         let addresses: Box<[u64]> = offsets.iter().map(|offset| base + offset).collect();
         let pool = fill_pool(&image, &addresses);
         let module = Module { image, space: Arc::clone(space), allocation, addresses, pool };
@@ -87,9 +88,10 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        if let Some(pointer) = self.allocation.take() {
-            // The context may have freed all it owned before; then there is nothing left to do.
-            let _ = self.space.free(pointer);
+        if let Some(region) = self.allocation.take() {
+            // The context may have freed all it owned before, and another may have got the place since; then there is
+            // nothing left to do.
+            let _ = self.space.free_region(&region);
         }
     }
 }

@@ -143,6 +143,8 @@ impl Warp {
         self.frames.clear();
         self.frames.push(kernel);
         (self.polls, self.rounds) = (0, 0);
+        // A turn that a split of the last block was given ends with it.
+        (self.turns, self.stamp, self.favour, self.polled) = (0, 0, 0, false);
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -160,14 +162,31 @@ impl Warp {
     }
 
     /// The frame of a call, shared with splits that are in the same call already.
-    pub(crate) fn enter(&mut self, frame: Frame) -> u32 {
-        let known = match self.others.is_empty() {
-            true => None,
-            false => self.frames.iter().position(|known| *known == frame),
-        };
+    ///
+    /// Splits in different functions must not have the same rows, though they have different lanes: one function may
+    /// have a wide register where the other has narrow ones, and lane 1 of the former lies in lanes 2 and 3 of the
+    /// latter. So a call is placed behind everything that other splits are in.
+    pub(crate) fn place_call(&self, call: Frame, rows_of: impl Fn(u32) -> u32) -> (Frame, Option<usize>) {
+        let mut base = call.base;
+        for split in &self.others {
+            let mut index = split.frame as usize;
+            // The caller and its callers lie before the call; what is not among them has come later.
+            while index > call.parent as usize {
+                let frame = self.frames[index];
+                if (Frame { base: call.base, ..frame }) == call {
+                    return (frame, Some(index));
+                }
+                base = base.max(frame.base + rows_of(frame.function));
+                index = frame.parent as usize;
+            }
+        }
+        (Frame { base, ..call }, None)
+    }
+
+    /// Goes into a frame that [`Self::place_call`] has found a place for.
+    pub(crate) fn enter(&mut self, frame: Frame, known: Option<usize>) {
         let index = known.unwrap_or_else(|| self.add_frame(frame));
         self.set_frame(index as u32);
-        index as u32
     }
 
     fn add_frame(&mut self, mut frame: Frame) -> usize {

@@ -51,6 +51,30 @@ fn function_pointers_that_differ_between_lanes() {
     );
 }
 
+/// Half of the lanes sleep in a function of narrow registers while the other half run one of wide registers.
+#[test]
+fn lanes_in_different_functions_keep_their_registers() {
+    let functions = ".func (.param .b32 r) narrow(.param .b32 n)\n{ .reg .b32 %a<6>; ld.param.b32 %a0, [n];\n\
+                     mul.lo.s32 %a1, %a0, 3; add.s32 %a2, %a0, 5; xor.b32 %a3, %a0, 9; nanosleep.u32 1000;\n\
+                     add.s32 %a4, %a1, %a2; add.s32 %a4, %a4, %a3; st.param.b32 [r], %a4; ret; }\n\
+                     .func (.param .b32 r) wide(.param .b32 n)\n{ .reg .b32 %a; .reg .b64 %d<6>; ld.param.b32 %a, [n];\n\
+                     mul.wide.u32 %d0, %a, 7; mul.lo.u64 %d1, %d0, %d0; add.u64 %d2, %d0, %d1; xor.b64 %d3, %d1, %d2;\n\
+                     add.u64 %d4, %d2, %d3; cvt.u32.u64 %a, %d4; st.param.b32 [r], %a; ret; }\n";
+    let body = "and.b32 %r3, %r1, 1;\nsetp.eq.u32 %p1, %r3, 0;\n@%p1 bra EVEN;\n\
+                { .param .b32 x; .param .b32 y;\nst.param.b32 [x], %r1;\ncall (y), narrow, (x);\nld.param.b32 %r2, [y]; }\nbra END;\n\
+                EVEN: { .param .b32 x; .param .b32 y;\nst.param.b32 [x], %r1;\ncall (y), wide, (x);\nld.param.b32 %r2, [y]; }\nEND:";
+    let out = run(&format!("{HEADER}{functions}{}", kernel(body)), 32).unwrap();
+    let narrow = |n: u32| 3 * n + n + 5 + (n ^ 9);
+    let wide = |n: u32| {
+        let (first, square) = (7 * n, 49 * n * n);
+        first + square + (square ^ (first + square))
+    };
+    assert_eq!(
+        out,
+        (0..32).map(|lane| if lane % 2 == 0 { wide(lane) } else { narrow(lane) }).collect::<Vec<_>>()
+    );
+}
+
 #[test]
 fn a_wild_function_pointer_is_caught() {
     let body = "mov.u64 %d5, 0x1234;\nP: .callprototype _ ();\ncall %d5, (), P;\nmov.u32 %r2, 0;";
