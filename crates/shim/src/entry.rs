@@ -180,11 +180,17 @@ pub fn guarded(watch: &'static Watch, name: &'static str, work: impl FnOnce()) {
     }
 }
 
+/// By how names begin: of the functions that have hooks, these are the ones whose successes are counted so.
+const LAUNCHES: &[&str] = &["cuLaunch", "cuGraphLaunch", "cuStreamAddCallback"];
+const ALLOCATIONS: &[&str] =
+    &["cuMemAlloc", "cuMemCreate", "cuMemHostAlloc", "cuMemHostRegister", "cuArrayCreate", "cuArray3DCreate"];
+
 #[cold]
 fn refused(watch: &'static Watch, name: &'static str) {
-    if name.starts_with("cuLaunch") || name.starts_with("cuGraphLaunch") {
+    let begins = |names: &[&str]| names.iter().any(|begin| name.starts_with(begin));
+    if begins(LAUNCHES) {
         watch.ledger.add(Counter::LaunchesRefused, 1);
-    } else if name.starts_with("cuMemAlloc") || name.starts_with("cuMemCreate") {
+    } else if begins(ALLOCATIONS) {
         watch.ledger.add(Counter::AllocationsRefused, 1);
     }
 }

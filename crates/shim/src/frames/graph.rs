@@ -1,78 +1,26 @@
 //! Executable graphs: which kernels a launch of one will run.
 //!
-//! A graph is looked through when it is instantiated: its kernel nodes are counted, each under its kernel. A launch of
-//! the graph is then worth so many launches of these. Records are used again after the graph's end, since some programs
-//! instantiate one for every step.
+//! A graph is looked through when it is instantiated: its kernel nodes are noted down, each with its kernel (`record`).
+//! A launch of the graph is then worth so many launches of these. What programs change afterwards in an executable
+//! graph is followed; it never becomes visible in the graph that it was made of.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use cuda_abi::{
     CU_GRAPH_NODE_TYPE_CONDITIONAL, CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_KERNEL,
-    CUDA_KERNEL_NODE_PARAMS, CUDA_SUCCESS, CUgraph, CUgraphNode, CUgraphNodeType,
+    CUDA_KERNEL_NODE_PARAMS, CUDA_SUCCESS, CUfunction, CUgraph, CUgraphNode, CUgraphNodeType, CUkernel,
 };
-use telemetry::{Counter, Ledger, Note};
+use telemetry::{Ledger, Note};
 
-use super::{Frame, Frames};
-use crate::lock::Lock;
+use super::{Frame, Frames, Graph};
 use crate::watch::Watch;
 use crate::{arena, next};
 
-/// How many different kernels are told apart in one graph; the rest are counted together.
-const DIFFERENT: usize = 48;
-/// How many nodes are remembered to be switched off in one graph; more count as if they were on.
-const SWITCHED_OFF: usize = 64;
 /// Graphs in graphs in graphs.
 const DEPTH: usize = 8;
 
-pub struct Graph {
-    kernels: AtomicU64,
-    parts: [Part; DIFFERENT],
-    /// Kernel nodes that are switched off.
-    off: [AtomicUsize; SWITCHED_OFF],
-    /// The next spare record.
-    next: AtomicPtr<Graph>,
-}
-
-/// A kernel and how many nodes launch it.
-struct Part {
-    frame: AtomicPtr<Frame>,
-    times: AtomicU32,
-}
-
-/// Records of graphs that are gone.
-pub struct Spare {
-    lock: Lock,
-    first: AtomicPtr<Graph>,
-}
-
-impl Spare {
-    pub fn new() -> Spare {
-        Spare { lock: Lock::new(), first: AtomicPtr::new(ptr::null_mut()) }
-    }
-
-    fn take(&self) -> Option<&'static Graph> {
-        let held = self.lock.acquire()?;
-        // SAFETY: null, or a record in the arena, which stays.
-        let first = unsafe { self.first.load(Ordering::Relaxed).as_ref() };
-        if let Some(graph) = first {
-            self.first.store(graph.next.load(Ordering::Relaxed), Ordering::Relaxed);
-            return Some(graph);
-        }
-        drop(held);
-        // SAFETY: a record is made of atomics, for which zeros are values.
-        unsafe { arena::zeroed::<Graph>(1) }?.first()
-    }
-
-    fn give(&self, graph: &'static Graph) {
-        let Some(_held) = self.lock.acquire() else { return };
-        graph.next.store(self.first.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.first.store(ptr::from_ref(graph).cast_mut(), Ordering::Relaxed);
-    }
-}
-
 impl Frames {
-    /// A graph was made executable, or an executable one was brought up to date with it, all its nodes on.
+    /// A graph was made executable; the handle may have meant another one before.
     pub fn instantiated(&self, exec: usize, graph: CUgraph, ledger: &Ledger) -> Option<()> {
         let record = match self.graphs.get(exec) {
             Some(record) => record,
@@ -83,8 +31,30 @@ impl Frames {
             }
         };
         record.clear();
-        self.survey(record, graph, DEPTH, ledger);
+        let mut remembered = Some(());
+        self.survey(graph, DEPTH, ledger, &mut |node, frame| {
+            remembered = record.add(node.addr(), frame).and(remembered);
+        });
+        remembered
+    }
+
+    /// An executable graph was brought up to date with a graph of the same shape. What was off stays off.
+    pub fn updated(&self, exec: usize, graph: CUgraph, ledger: &Ledger) -> Option<()> {
+        let Some(record) = self.graphs.get(exec) else { return self.instantiated(exec, graph, ledger) };
+        self.renew(record, 0, graph, ledger);
         Some(())
+    }
+
+    /// A child graph in an executable graph was brought up to date with another graph.
+    pub fn updated_within(&self, exec: usize, child: CUgraphNode, graph: CUgraph, ledger: &Ledger) {
+        let (Some(record), Some(old)) = (self.graphs.get(exec), graph_of(child)) else { return };
+        let mut first = None;
+        self.survey(old, DEPTH, ledger, &mut |node, _| {
+            first.get_or_insert(node.addr());
+        });
+        if let Some(start) = first.and_then(|node| record.place_of(node)) {
+            self.renew(record, start, graph, ledger);
+        }
     }
 
     pub fn destroyed(&self, exec: usize) {
@@ -95,34 +65,49 @@ impl Frames {
 
     /// Counts a launch of the graph under its kernels.
     pub fn launched(&self, exec: usize, watch: &Watch) {
-        let Some(record) = self.graphs.get(exec) else { return };
-        watch.ledger.add(Counter::KernelsInGraphs, record.kernels.load(Ordering::Relaxed));
-        for part in &record.parts {
-            // SAFETY: null, or a frame in the arena, which stays.
-            let Some(frame) = (unsafe { part.frame.load(Ordering::Acquire).as_ref() }) else { break };
-            let times = u64::from(part.times.load(Ordering::Relaxed));
-            if let Some(kernel) = frame.learned(watch).and_then(|learned| learned.kernel) {
-                kernel.in_graph(times);
-            }
+        if let Some(record) = self.graphs.get(exec) {
+            record.launched(watch);
         }
     }
 
     /// A node of an executable graph was switched on or off, or was so already.
     pub fn switched(&self, exec: usize, node: CUgraphNode, on: bool) {
-        let Some(record) = self.graphs.get(exec) else { return };
-        if kind_of(node) == Some(CU_GRAPH_NODE_TYPE_KERNEL) && record.switch(node.addr(), on) {
-            record.change(self.kernel_of(node), on);
+        if let Some(record) = self.graphs.get(exec) {
+            record.switch(node.addr(), on);
         }
     }
 
-    fn survey(&self, record: &Graph, graph: CUgraph, depth: usize, ledger: &Ledger) {
+    /// A node of an executable graph was given other parameters, and with them perhaps another kernel.
+    pub fn given(&self, exec: usize, node: CUgraphNode, function: CUfunction, kernel: CUkernel) {
+        if let Some(record) = self.graphs.get(exec) {
+            record.give(node.addr(), self.either(function, kernel));
+        }
+    }
+
+    /// Nodes are paired in the order in which the driver lists them, from a place on.
+    fn renew(&self, record: &Graph, start: usize, graph: CUgraph, ledger: &Ledger) {
+        let mut at = start;
+        self.survey(graph, DEPTH, ledger, &mut |node, frame| {
+            record.renew(at, node.addr(), frame);
+            at += 1;
+        });
+    }
+
+    /// Shows every kernel node of a graph and of the graphs inside it.
+    fn survey(
+        &self,
+        graph: CUgraph,
+        depth: usize,
+        ledger: &Ledger,
+        show: &mut dyn FnMut(CUgraphNode, Option<&'static Frame>),
+    ) {
         let Some(nodes) = Nodes::of(graph) else { return };
         for &node in nodes.as_slice() {
             match kind_of(node) {
-                Some(CU_GRAPH_NODE_TYPE_KERNEL) => record.change(self.kernel_of(node), true),
+                Some(CU_GRAPH_NODE_TYPE_KERNEL) => show(node, self.kernel_of(node)),
                 Some(CU_GRAPH_NODE_TYPE_GRAPH) if depth > 0 => {
                     if let Some(inner) = graph_of(node) {
-                        self.survey(record, inner, depth - 1, ledger);
+                        self.survey(inner, depth - 1, ledger, show);
                     }
                 }
                 Some(CU_GRAPH_NODE_TYPE_CONDITIONAL) => ledger.note(Note::ConditionalGraphs),
@@ -138,56 +123,12 @@ impl Frames {
         if result != CUDA_SUCCESS {
             return None;
         }
-        self.function(parameters.func.addr()).or_else(|| self.function(parameters.kern.addr()))
-    }
-}
-
-impl Graph {
-    fn clear(&self) {
-        self.kernels.store(0, Ordering::Relaxed);
-        for part in &self.parts {
-            part.frame.store(ptr::null_mut(), Ordering::Relaxed);
-            part.times.store(0, Ordering::Relaxed);
-        }
-        self.off.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+        self.either(parameters.func, parameters.kern)
     }
 
-    /// Whether that changes anything.
-    fn switch(&self, node: usize, on: bool) -> bool {
-        let found = self.off.iter().find(|place| place.load(Ordering::Relaxed) == node);
-        let (place, value) = match (found, on) {
-            (Some(place), true) => (place, 0),
-            (None, false) => {
-                let Some(free) = self.off.iter().find(|place| place.load(Ordering::Relaxed) == 0) else {
-                    return false;
-                };
-                (free, node)
-            }
-            _ => return false,
-        };
-        place.store(value, Ordering::Relaxed);
-        true
-    }
-
-    /// One node more or less of a kernel.
-    fn change(&self, frame: Option<&'static Frame>, more: bool) {
-        let step = |count: &AtomicU64| match more {
-            true => count.fetch_add(1, Ordering::Relaxed),
-            false => count.fetch_sub(1, Ordering::Relaxed),
-        };
-        step(&self.kernels);
-        let Some(frame) = frame else { return };
-        let frame = ptr::from_ref(frame).cast_mut();
-        for part in &self.parts {
-            let there =
-                part.frame.compare_exchange(ptr::null_mut(), frame, Ordering::AcqRel, Ordering::Acquire);
-            if there.is_ok() || there == Err(frame) {
-                let times = part.times.load(Ordering::Relaxed);
-                let times = if more { times + 1 } else { times.saturating_sub(1) };
-                part.times.store(times, Ordering::Relaxed);
-                return;
-            }
-        }
+    /// A node names its kernel by one of the two.
+    fn either(&self, function: CUfunction, kernel: CUkernel) -> Option<&'static Frame> {
+        self.function(function.addr()).or_else(|| self.function(kernel.addr()))
     }
 }
 

@@ -8,6 +8,7 @@ mod function;
 mod graph;
 mod image;
 mod module;
+mod record;
 mod table;
 
 use std::sync::atomic::AtomicUsize;
@@ -15,9 +16,9 @@ use std::sync::atomic::AtomicUsize;
 use table::Table;
 
 pub use function::{Frame, Of};
-pub use graph::Graph;
 pub use image::Image;
 pub use module::Module;
+pub use record::Graph;
 
 /// Everything known in this process.
 pub struct Frames {
@@ -25,7 +26,7 @@ pub struct Frames {
     functions: Table<Frame>,
     graphs: Table<Graph>,
     /// Graph records that are free for use again.
-    spare: graph::Spare,
+    spare: record::Spare,
     /// How many streams are being captured; a bound from above. While there is none, no launch needs to ask.
     pub captures: AtomicUsize,
     /// Whether the driver may be asked what it can only answer with an error: see `Frame::parameters`.
@@ -38,7 +39,7 @@ impl Frames {
             modules: Table::new()?,
             functions: Table::new()?,
             graphs: Table::new()?,
-            spare: graph::Spare::new(),
+            spare: record::Spare::new(),
             captures: AtomicUsize::new(0),
             may_ask_in_vain,
         })

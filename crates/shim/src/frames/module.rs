@@ -24,6 +24,15 @@ impl Frames {
         }
     }
 
+    /// The module of a function, under a handle by which it may not have been known.
+    pub fn home_of(&self, function: usize, handle: usize) {
+        if let Some(frame) = self.functions.get(function)
+            && self.modules.get(handle).is_none()
+        {
+            self.modules.put(handle, frame.module);
+        }
+    }
+
     pub fn module(&self, handle: usize) -> &'static Module {
         self.modules.get(handle).unwrap_or(&STRANGE)
     }

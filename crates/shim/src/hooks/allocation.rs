@@ -83,8 +83,15 @@ fn element_bytes(format: c_uint, channels: c_uint, elements: usize) -> usize {
 }
 
 super::count_calls! {
-    Frees: cuMemFree(A), cuMemFree_v2(A), cuMemFreeHost(A), cuMemFreeAsync(A, B), cuMemRelease(A);
+    Frees:
+        cuMemFree(A), cuMemFree_v2(A), cuMemFreeHost(A), cuMemHostUnregister(A), cuMemRelease(A), cuArrayDestroy(A);
     PoolsCreated: cuMemPoolCreate(A, B);
     AddressesReserved: cuMemAddressReserve(A, B, C, D, E);
     MemoryMapped: cuMemMap(A, B, C, D, E);
+}
+
+pub fn cuMemFreeAsync<A>(seen: &Seen, _: A, stream: Raw<CUstream>) {
+    if !seen.captured(stream.value()) {
+        seen.count(Counter::Frees);
+    }
 }

@@ -5,8 +5,9 @@
 use std::ffi::c_uint;
 
 use cuda_abi::{
-    CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_UNIFIED, CUDA_MEMCPY2D, CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D,
-    CUDA_MEMCPY3D_PEER, CUDA_MEMCPY3D_v1, CUmemorytype, CUstream,
+    CU_MEMCPY_OPERAND_TYPE_POINTER, CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_UNIFIED, CUDA_MEMCPY2D,
+    CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D, CUDA_MEMCPY3D_BATCH_OP, CUDA_MEMCPY3D_PEER, CUDA_MEMCPY3D_v1,
+    CUmemorytype, CUstream,
 };
 use telemetry::{CopyKind, Counter};
 
@@ -169,8 +170,46 @@ copies_of_rectangles! {
     cuMemcpy3DPeerAsync(CUDA_MEMCPY3D_PEER; CUstream);
 }
 
-super::count_calls! {
-    CopiesOther:
-        cuMemcpy3DBatchAsync(A, B, C, D, E), cuMemcpy3DBatchAsync_v2(A, B, C, D),
-        cuMemcpy3DWithAttributesAsync(A, B, C);
+/// Which way each of these goes, the addresses alone say. Where an array takes part, an extent is in its elements, of
+/// which the driver knows the size: such a copy is counted without its bytes.
+fn cuboids(seen: &Seen, copies: Raw<*mut CUDA_MEMCPY3D_BATCH_OP>, count: usize, stream: Raw<CUstream>) {
+    if seen.captured(stream.value()) {
+        return;
+    }
+    for copy in copies.each(u32::try_from(count).unwrap_or(u32::MAX)) {
+        let plain = [copy.src.type_, copy.dst.type_] == [CU_MEMCPY_OPERAND_TYPE_POINTER; 2];
+        let sides = [copy.extent.width, copy.extent.height, copy.extent.depth];
+        let bytes = sides.into_iter().fold(usize::from(plain), usize::saturating_mul);
+        seen.copied(CopyKind::Other, bytes);
+    }
+}
+
+pub fn cuMemcpy3DBatchAsync<A, B>(
+    seen: &Seen,
+    count: Raw<usize>,
+    copies: Raw<*mut CUDA_MEMCPY3D_BATCH_OP>,
+    _: A,
+    _: B,
+    stream: Raw<CUstream>,
+) {
+    cuboids(seen, copies, count.value(), stream);
+}
+
+pub fn cuMemcpy3DBatchAsync_v2<A>(
+    seen: &Seen,
+    count: Raw<usize>,
+    copies: Raw<*mut CUDA_MEMCPY3D_BATCH_OP>,
+    _: A,
+    stream: Raw<CUstream>,
+) {
+    cuboids(seen, copies, count.value(), stream);
+}
+
+pub fn cuMemcpy3DWithAttributesAsync<A>(
+    seen: &Seen,
+    copy: Raw<*mut CUDA_MEMCPY3D_BATCH_OP>,
+    _: A,
+    stream: Raw<CUstream>,
+) {
+    cuboids(seen, copy, 1, stream);
 }

@@ -3,9 +3,13 @@
 #![allow(non_snake_case)]
 
 use std::ffi::c_uint;
+use std::ptr;
 use std::sync::atomic::Ordering;
 
-use cuda_abi::{CUgraph, CUgraphExec, CUgraphNode, CUstream};
+use cuda_abi::{
+    CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1,
+    CUgraph, CUgraphExec, CUgraphNode, CUgraphNodeParams, CUstream,
+};
 use telemetry::{Counter, LaunchKind, Note};
 
 use crate::entry::{Raw, Seen};
@@ -61,14 +65,14 @@ pub fn cuStreamEndCaptureToCig<A>(seen: &Seen, _: A) {
 fn instantiated(seen: &Seen, exec: Raw<*mut CUgraphExec>, graph: Raw<CUgraph>) {
     seen.count(Counter::GraphsInstantiated);
     if let Some(exec) = exec.written() {
-        look_through(seen, exec, graph.value());
+        let frames = &seen.watch.frames;
+        remembered(seen, frames.instantiated(exec.addr(), graph.value(), &seen.watch.ledger));
     }
 }
 
-fn look_through(seen: &Seen, exec: CUgraphExec, graph: CUgraph) {
-    let watch = seen.watch;
-    if watch.frames.instantiated(exec.addr(), graph, &watch.ledger).is_none() {
-        watch.ledger.note(Note::OutOfMemory);
+fn remembered(seen: &Seen, done: Option<()>) {
+    if done.is_none() {
+        seen.watch.ledger.note(Note::OutOfMemory);
     }
 }
 
@@ -104,7 +108,8 @@ pub fn cuGraphInstantiateWithParams<A>(seen: &Seen, exec: Raw<*mut CUgraphExec>,
 
 fn updated(seen: &Seen, exec: Raw<CUgraphExec>, graph: Raw<CUgraph>) {
     seen.count(Counter::GraphsUpdated);
-    look_through(seen, exec.value(), graph.value());
+    let frames = &seen.watch.frames;
+    remembered(seen, frames.updated(exec.handle(), graph.value(), &seen.watch.ledger));
 }
 
 pub fn cuGraphExecUpdate<A, B>(seen: &Seen, exec: Raw<CUgraphExec>, graph: Raw<CUgraph>, _: A, _: B) {
@@ -126,4 +131,57 @@ pub fn cuGraphNodeSetEnabled(
     enabled: Raw<c_uint>,
 ) {
     seen.watch.frames.switched(exec.handle(), node.value(), enabled.value() != 0);
+}
+
+pub fn cuGraphExecKernelNodeSetParams(
+    seen: &Seen,
+    exec: Raw<CUgraphExec>,
+    node: Raw<CUgraphNode>,
+    parameters: Raw<*const CUDA_KERNEL_NODE_PARAMS_v1>,
+) {
+    let Some(parameters) = parameters.read() else { return };
+    seen.watch.frames.given(exec.handle(), node.value(), parameters.func, ptr::null_mut());
+}
+
+pub fn cuGraphExecKernelNodeSetParams_v2(
+    seen: &Seen,
+    exec: Raw<CUgraphExec>,
+    node: Raw<CUgraphNode>,
+    parameters: Raw<*const CUDA_KERNEL_NODE_PARAMS>,
+) {
+    let Some(parameters) = parameters.read() else { return };
+    seen.watch.frames.given(exec.handle(), node.value(), parameters.func, parameters.kern);
+}
+
+pub fn cuGraphExecChildGraphNodeSetParams(
+    seen: &Seen,
+    exec: Raw<CUgraphExec>,
+    node: Raw<CUgraphNode>,
+    graph: Raw<CUgraph>,
+) {
+    let watch = seen.watch;
+    watch.frames.updated_within(exec.handle(), node.value(), graph.value(), &watch.ledger);
+}
+
+pub fn cuGraphExecNodeSetParams(
+    seen: &Seen,
+    exec: Raw<CUgraphExec>,
+    node: Raw<CUgraphNode>,
+    parameters: Raw<*mut CUgraphNodeParams>,
+) {
+    let Some(parameters) = parameters.written() else { return };
+    let watch = seen.watch;
+    match parameters.type_ {
+        CU_GRAPH_NODE_TYPE_KERNEL => {
+            // SAFETY: the type says which of the union the driver has read.
+            let kernel = unsafe { parameters.__bindgen_anon_1.kernel };
+            watch.frames.given(exec.handle(), node.value(), kernel.func, kernel.kern);
+        }
+        CU_GRAPH_NODE_TYPE_GRAPH => {
+            // SAFETY: the type says which of the union the driver has read.
+            let child = unsafe { parameters.__bindgen_anon_1.graph };
+            watch.frames.updated_within(exec.handle(), node.value(), child.graph, &watch.ledger);
+        }
+        _ => {}
+    }
 }

@@ -43,11 +43,11 @@ mod watched {
     pub use super::unwatched::*;
 
     pub use super::allocation::{
-        cuArray3DCreate_v2, cuArrayCreate_v2, cuMemAddressReserve, cuMemAlloc, cuMemAlloc_v2,
+        cuArray3DCreate_v2, cuArrayCreate_v2, cuArrayDestroy, cuMemAddressReserve, cuMemAlloc, cuMemAlloc_v2,
         cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemAllocHost, cuMemAllocHost_v2, cuMemAllocManaged,
         cuMemAllocPitch, cuMemAllocPitch_v2, cuMemCreate, cuMemFree, cuMemFree_v2, cuMemFreeAsync,
-        cuMemFreeHost, cuMemHostAlloc, cuMemHostRegister, cuMemHostRegister_v2, cuMemMap, cuMemPoolCreate,
-        cuMemRelease,
+        cuMemFreeHost, cuMemHostAlloc, cuMemHostRegister, cuMemHostRegister_v2, cuMemHostUnregister,
+        cuMemMap, cuMemPoolCreate, cuMemRelease,
     };
     pub use super::context::{
         cuCtxCreate, cuCtxCreate_v2, cuCtxCreate_v3, cuCtxCreate_v4, cuCtxDestroy, cuCtxDestroy_v2,
@@ -72,11 +72,12 @@ mod watched {
         cuMemsetD32Async,
     };
     pub use super::graph::{
-        cuGraphExecDestroy, cuGraphExecUpdate, cuGraphExecUpdate_v2, cuGraphInstantiate,
-        cuGraphInstantiate_v2, cuGraphInstantiateWithFlags, cuGraphInstantiateWithParams, cuGraphLaunch,
-        cuGraphNodeSetEnabled, cuStreamBeginCapture, cuStreamBeginCapture_v2, cuStreamBeginCaptureToCig,
-        cuStreamBeginCaptureToGraph, cuStreamBeginRecaptureToGraph, cuStreamEndCapture,
-        cuStreamEndCaptureToCig,
+        cuGraphExecChildGraphNodeSetParams, cuGraphExecDestroy, cuGraphExecKernelNodeSetParams,
+        cuGraphExecKernelNodeSetParams_v2, cuGraphExecNodeSetParams, cuGraphExecUpdate, cuGraphExecUpdate_v2,
+        cuGraphInstantiate, cuGraphInstantiate_v2, cuGraphInstantiateWithFlags, cuGraphInstantiateWithParams,
+        cuGraphLaunch, cuGraphNodeSetEnabled, cuStreamBeginCapture, cuStreamBeginCapture_v2,
+        cuStreamBeginCaptureToCig, cuStreamBeginCaptureToGraph, cuStreamBeginRecaptureToGraph,
+        cuStreamEndCapture, cuStreamEndCaptureToCig,
     };
     pub use super::launch::{
         cuLaunch, cuLaunchCooperativeKernel, cuLaunchCooperativeKernelMultiDevice, cuLaunchGrid,
@@ -84,18 +85,19 @@ mod watched {
         cuStreamAddCallback,
     };
     pub use super::module::{
-        cuKernelGetFunction, cuLibraryEnumerateKernels, cuLibraryGetKernel, cuLibraryGetModule,
-        cuLibraryLoadData, cuLibraryLoadFromFile, cuLibraryUnload, cuLinkComplete,
+        cuFuncGetModule, cuKernelGetFunction, cuLibraryEnumerateKernels, cuLibraryGetKernel,
+        cuLibraryGetModule, cuLibraryLoadData, cuLibraryLoadFromFile, cuLibraryUnload, cuLinkComplete,
         cuModuleEnumerateFunctions, cuModuleGetFunction, cuModuleLoad, cuModuleLoadData, cuModuleLoadDataEx,
         cuModuleLoadFatBinary, cuModuleUnload,
     };
     pub use super::stream::{
-        cuEventCreate, cuEventDestroy, cuEventDestroy_v2, cuEventQuery, cuEventRecord,
-        cuEventRecordWithFlags, cuEventSynchronize, cuGreenCtxStreamCreate, cuStreamBatchMemOp,
-        cuStreamBatchMemOp_v2, cuStreamCreate, cuStreamCreateWithPriority, cuStreamDestroy,
-        cuStreamDestroy_v2, cuStreamQuery, cuStreamSynchronize, cuStreamWaitEvent, cuStreamWaitValue32,
-        cuStreamWaitValue32_v2, cuStreamWaitValue64, cuStreamWaitValue64_v2, cuStreamWriteValue32,
-        cuStreamWriteValue32_v2, cuStreamWriteValue64, cuStreamWriteValue64_v2,
+        cuCtxRecordEvent, cuCtxWaitEvent, cuEventCreate, cuEventDestroy, cuEventDestroy_v2, cuEventQuery,
+        cuEventRecord, cuEventRecordWithFlags, cuEventSynchronize, cuGreenCtxRecordEvent,
+        cuGreenCtxStreamCreate, cuGreenCtxWaitEvent, cuStreamBatchMemOp, cuStreamBatchMemOp_v2,
+        cuStreamCreate, cuStreamCreateWithPriority, cuStreamDestroy, cuStreamDestroy_v2, cuStreamQuery,
+        cuStreamSynchronize, cuStreamWaitEvent, cuStreamWaitValue32, cuStreamWaitValue32_v2,
+        cuStreamWaitValue64, cuStreamWaitValue64_v2, cuStreamWriteValue32, cuStreamWriteValue32_v2,
+        cuStreamWriteValue64, cuStreamWriteValue64_v2,
     };
 }
 

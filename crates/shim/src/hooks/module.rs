@@ -127,13 +127,22 @@ pub fn cuKernelGetFunction(seen: &Seen, function: Raw<*mut CUfunction>, kernel: 
     seen.watch.frames.function_of(function.addr(), kernel.handle());
 }
 
+pub fn cuFuncGetModule(seen: &Seen, module: Raw<*mut CUmodule>, function: Raw<CUfunction>) {
+    let Some(module) = module.written() else { return };
+    seen.watch.frames.home_of(function.handle(), module.addr());
+}
+
 pub fn cuModuleEnumerateFunctions(
     seen: &Seen,
     functions: Raw<*mut CUfunction>,
     count: Raw<c_uint>,
     module: Raw<CUmodule>,
 ) {
-    for function in functions.each(count.value()).filter(|function| !function.is_null()) {
+    let mut there = 0;
+    // SAFETY: a module that the driver has just read, and a place for the answer.
+    let result = unsafe { next::call::cuModuleGetFunctionCount(&mut there, module.value()) };
+    let count = given(count.value(), result, there);
+    for function in functions.each(count).filter(|function| !function.is_null()) {
         let mut name = ptr::null();
         // SAFETY: a function that the driver has just given out, and a place for the answer.
         let result = unsafe { next::call::cuFuncGetName(&mut name, function) };
@@ -147,12 +156,21 @@ pub fn cuLibraryEnumerateKernels(
     count: Raw<c_uint>,
     library: Raw<CUlibrary>,
 ) {
-    for kernel in kernels.each(count.value()).filter(|kernel| !kernel.is_null()) {
+    let mut there = 0;
+    // SAFETY: a library that the driver has just read, and a place for the answer.
+    let result = unsafe { next::call::cuLibraryGetKernelCount(&mut there, library.value()) };
+    let count = given(count.value(), result, there);
+    for kernel in kernels.each(count).filter(|kernel| !kernel.is_null()) {
         let mut name = ptr::null();
         // SAFETY: a kernel that the driver has just given out, and a place for the answer.
         let result = unsafe { next::call::cuKernelGetName(&mut name, kernel) };
         enumerated(seen, kernel.addr(), Of::Library, library.handle(), (result, name));
     }
+}
+
+/// How many handles there are in a list: a program may have room for more, and what lies there is none.
+fn given(room: c_uint, result: CUresult, there: c_uint) -> c_uint {
+    if result == CUDA_SUCCESS { room.min(there) } else { 0 }
 }
 
 /// A handle in a list, and what the driver has answered when asked for its name.
