@@ -6,7 +6,6 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use conformance::answer::Code;
 use conformance::runner::fork::{self, End};
 use libtest_mimic::Failed;
 use telemetry::Counter::*;
@@ -115,7 +114,7 @@ fn only_look(program: &Program<'_>) -> Result<()> {
 fn untold(program: &Program<'_>) -> Result<()> {
     let quiet = Program::new(program.driver);
     launches(&quiet, 3)?;
-    program.driver.cuInit(0).is(Code::SUCCESS)
+    program.driver.cuInit(0).ok()
 }
 
 const AT_LEAST: u32 = 100;
