@@ -85,7 +85,7 @@ def counted_run(row, runner, options):
         return str(missing)
 
 
-def measure(rows, runner, options):
+def measure(rows, runner, options, described):
     with concurrent.futures.ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         firsts = list(pool.map(lambda row: counted_run(row, runner, options), rows))
     verdicts, measured = [], {}
@@ -101,6 +101,9 @@ def measure(rows, runner, options):
         print(
             "  ".join(table.cells(verdicts[-1])), *table.remarks(verdicts[-1:]), sep="\n", file=sys.stderr, flush=True
         )
+        if options.json:
+            # After every row: a machine that is taken away leaves what it has measured.
+            save(options.json, described, options, verdicts, measured)
     return verdicts, measured
 
 
@@ -165,10 +168,8 @@ def main():
             print(f"run.py: {missing}", file=sys.stderr)
             return 125
         rows = [row for row in ROWS if not options.only or row.name in options.only]
-        verdicts, measured = measure(rows, runner, options)
         described = machine.describe(options.python, runner.ebb)
-    if options.json:
-        save(options.json, described, options, verdicts, measured)
+        verdicts, measured = measure(rows, runner, options, described)
     if options.baseline:
         print_baseline(verdicts, measured)
     elif options.markdown:
