@@ -21,7 +21,8 @@ const LOCK: &str = "lock";
 const DEPTH: u32 = 8;
 
 /// The runtime folder of this user, made if missing: `EBB_RUNTIME_DIR` if set, else the first that can be used of
-/// `$XDG_RUNTIME_DIR/ebb` and `/tmp/ebb-UID`.
+/// `$XDG_RUNTIME_DIR/ebb`, `/dev/shm/ebb-UID` and `/tmp/ebb-UID`. Memory before disks: a process that counts into a
+/// file on a disk may have to wait for the disk.
 pub fn runtime_folder() -> Result<PathBuf> {
     first_usable(&wanted(|name| std::env::var_os(name)), rustix::process::geteuid().as_raw())
 }
@@ -31,8 +32,9 @@ fn wanted(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     if let Some(folder) = set("EBB_RUNTIME_DIR") {
         return vec![folder];
     }
-    let own = PathBuf::from(format!("/tmp/ebb-{}", rustix::process::geteuid().as_raw()));
-    set("XDG_RUNTIME_DIR").map(|base| base.join("ebb")).into_iter().chain([own]).collect()
+    let uid = rustix::process::geteuid().as_raw();
+    let own = ["/dev/shm", "/tmp"].map(|base| Path::new(base).join(format!("ebb-{uid}")));
+    set("XDG_RUNTIME_DIR").map(|base| base.join("ebb")).into_iter().chain(own).collect()
 }
 
 /// The first folder that is ours; if there is none, what is wrong with the first, which is the one a user expects.
