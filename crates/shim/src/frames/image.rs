@@ -1,14 +1,16 @@
 //! Which code a module was made from: its kind and its hash.
 //!
-//! The hash tells two pieces of code apart, so it covers the code and not where it lies. An image of up to 1 MiB is
-//! hashed whole: what compilers make at run time differs in a single number sometimes. Of a larger one, the fat binary
-//! of a library say, the size and [`SAMPLES`] pages spread over all of it must do, since to read half a gigabyte from
-//! disk is no small thing to do in somebody's start-up; such images are compressed, and a change moves what follows.
+//! The hash tells two pieces of code apart, so it covers the code and not where it lies. An image is hashed whole: what
+//! compilers make at run time differs in a single number sometimes. All but large fat binaries, which lie in the files of
+//! libraries, half a gigabyte of them, mostly not in memory: to read what the driver does not read would make somebody's
+//! start wait for the disk. Of those, the heads of all entries count, which the driver looks at too. A head tells how
+//! long its code is, compressed and not, and how it begins; of code that is not compressed a few pages count as well.
 //!
 //! How long an image is, only the image says. So its bytes are read by the kernel on our behalf, which answers a bad
 //! address with an error where a load would kill the program.
 
 use std::ffi::{CStr, c_void};
+use std::ops::Range;
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
@@ -44,12 +46,21 @@ impl Image {
     }
 }
 
-const WHOLE: u64 = 1 << 20;
-const SAMPLES: u64 = 64;
+/// Fat binaries up to here are hashed whole.
+const SMALL: u64 = 1 << 20;
+/// No image is read further than this.
+const LONGEST: u64 = 64 << 20;
+/// Of an entry that is not compressed, so many pages count.
+const SAMPLES: u64 = 8;
+/// What counts of an entry's beginning: its header, and some of its code.
+const HEAD: usize = 512;
+/// More entries than any fat binary has.
+const MOST_ENTRIES: usize = 256;
 const PAGE: usize = 4096;
 /// Longer texts are not texts.
 const LONGEST_TEXT: u64 = 256 << 20;
 
+const CONTAINER_HEADER: u64 = 16;
 const WRAPPER: u32 = 0x4662_43b1;
 const FATBIN: u32 = 0xba55_ed50;
 const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
@@ -189,19 +200,48 @@ fn text_size(source: &dyn Source) -> u64 {
 fn hashed(source: &dyn Source, kind: ModuleKind, bytes: u64) -> Image {
     let mut hash = Xxh3::new();
     hash.update(&bytes.to_le_bytes());
-    let step = if bytes <= WHOLE { PAGE as u64 } else { bytes / SAMPLES };
+    if kind == ModuleKind::Fatbin && bytes > SMALL {
+        hash_entries(source, bytes, &mut hash);
+    } else {
+        hash_pages(source, 0..bytes.min(LONGEST), PAGE as u64, &mut hash);
+    }
+    Image { kind, hash: hash.digest128(), bytes }
+}
+
+/// The heads of the entries of a fat binary, and samples of those that are not compressed.
+fn hash_entries(source: &dyn Source, bytes: u64, hash: &mut Xxh3) {
+    let mut offset = CONTAINER_HEADER;
+    for _ in 0..MOST_ENTRIES {
+        let mut head = [0; HEAD];
+        let read = source.read(offset, &mut head);
+        hash.update(&head[..read]);
+        let head = Head(&head[..read]);
+        let (Some(header), Some(payload)) = (head.half(4), head.word(8)) else { break };
+        let start = offset.saturating_add(u64::from(header));
+        let end = start.saturating_add(payload).min(bytes);
+        if head.half(16) == Some(0) {
+            hash_pages(source, start..end, (payload / SAMPLES).max(PAGE as u64), hash);
+        }
+        if end <= offset || end >= bytes {
+            break;
+        }
+        offset = end;
+    }
+}
+
+/// A page at every step of a range, as far as there is anything.
+fn hash_pages(source: &dyn Source, range: Range<u64>, step: u64, hash: &mut Xxh3) {
     let mut page = [0; PAGE];
-    let mut offset = 0;
-    while offset < bytes {
-        let part = usize::try_from(bytes - offset).unwrap_or(PAGE).min(PAGE);
+    let mut offset = range.start;
+    while offset < range.end {
+        let part = usize::try_from(range.end - offset).unwrap_or(PAGE).min(PAGE);
         let read = source.read(offset, &mut page[..part]);
         hash.update(&page[..read]);
         if read < part {
             break;
         }
-        offset += step;
+        offset = offset.saturating_add(step);
     }
-    Image { kind, hash: hash.digest128(), bytes }
 }
 
 #[cfg(test)]
@@ -222,10 +262,10 @@ mod tests {
 
     #[test]
     fn one_changed_byte_is_another_module() {
-        let mut text = vec![b'x'; 900_000];
+        let mut text = vec![b'x'; 3_000_000];
         text.push(0);
         let before = image(&text);
-        text[456_789] = b'y';
+        text[2_456_789] = b'y';
         assert_ne!(before.hash, image(&text).hash);
     }
 
@@ -241,6 +281,43 @@ mod tests {
         assert_eq!(found, image(&bytes));
         bytes[315] = 1;
         assert_ne!(found, image(&bytes));
+    }
+
+    /// A fat binary of two entries of 1 MiB each, compressed or not.
+    fn large(compressed: u32) -> Vec<u8> {
+        let payload = 1 << 20;
+        let entry = 64 + payload;
+        let mut bytes = vec![7; 16 + 2 * entry];
+        bytes[..4].copy_from_slice(&FATBIN.to_le_bytes());
+        bytes[4..8].copy_from_slice(&(16 << 16 | 1u32).to_le_bytes());
+        bytes[8..16].copy_from_slice(&(2 * entry as u64).to_le_bytes());
+        for at in [16, 16 + entry] {
+            bytes[at + 4..at + 8].copy_from_slice(&64u32.to_le_bytes());
+            bytes[at + 8..at + 16].copy_from_slice(&(payload as u64).to_le_bytes());
+            bytes[at + 16..at + 20].copy_from_slice(&compressed.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn of_a_large_container_the_heads_of_all_entries_count() {
+        let mut bytes = large(1 << 20);
+        let before = image(&bytes);
+        let second = 16 + 64 + (1 << 20);
+        bytes[second + 100] = 8;
+        assert_ne!(before, image(&bytes), "the second entry begins otherwise");
+        bytes[second + 100] = 7;
+        bytes[second + 100_000] = 8;
+        assert_eq!(before, image(&bytes), "what the driver may never read is not read");
+    }
+
+    #[test]
+    fn of_code_that_is_not_compressed_some_pages_count_too() {
+        let mut bytes = large(0);
+        let before = image(&bytes);
+        let third_sample = 16 + 64 + 2 * ((1 << 20) / 8);
+        bytes[third_sample] = 8;
+        assert_ne!(before, image(&bytes));
     }
 
     #[test]
