@@ -1,13 +1,10 @@
 //! Which driver will stand behind the shim.
 
-use std::ffi::{CStr, OsStr};
-use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use installation::driver::Search;
 use installation::library::Library;
-use installation::search::{Surroundings, each_candidate};
 
 use crate::arguments::{Device, RunOptions};
 use crate::beside;
@@ -38,7 +35,8 @@ impl Driver {
             let context = || format!("the variable {VARIABLE} cannot be used");
             return Ok(Driver::Named(checked(Path::new(&path)).with_context(context)?));
         }
-        Ok(installed().map_or(Driver::Missing, Driver::Installed))
+        let found = Search::here(None).found;
+        Ok(found.map_or(Driver::Missing, |(_, library)| Driver::Installed(library.path)))
     }
 
     pub fn path(&self) -> Option<&Path> {
@@ -55,25 +53,8 @@ fn checked(path: &Path) -> Result<PathBuf> {
     if library.is_shim() {
         bail!("{} is ebb's own library; name the driver that should stand behind it", path.display());
     }
-    if !library.exports.iter().any(|export| export.name == "cuInit") {
+    if !library.is_driver() {
         bail!("{} is no CUDA driver: it does not export cuInit", path.display());
     }
     std::path::absolute(path).context("cannot find the current folder")
-}
-
-fn installed() -> Option<PathBuf> {
-    let library_path = std::env::var_os("LD_LIBRARY_PATH");
-    let cache = std::fs::read("/etc/ld.so.cache").unwrap_or_default();
-    let library_path = library_path.as_deref().map(OsStr::as_bytes);
-    let surroundings = Surroundings { setting: None, library_path, cache: &cache };
-    let mut found = None;
-    each_candidate(&surroundings, &mut |_, path: &CStr| {
-        let path = Path::new(OsStr::from_bytes(path.to_bytes()));
-        if path.exists() && checked(path).is_ok() {
-            found = Some(path.to_owned());
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
-    found
 }
