@@ -1,5 +1,6 @@
 //! Processes: each that uses CUDA has a ledger of its own doings, however it began and however it ends.
 
+use std::ffi::CString;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::ptr;
@@ -18,6 +19,7 @@ pub const SECTIONS: &[Section] = &[
     Section::new("processes/forked_before_cuda_is_used", fork_first),
     Section::new("processes/forked_after_cuda_was_used", fork_later),
     Section::new("processes/becoming_another_program", become_another),
+    Section::new("processes/that_close_the_library_and_go_on", close),
     Section::new("processes/that_only_look_for_a_device", only_look),
     Section::new("processes/switched_off", untold).with(&[("EBB_DISABLE", "1")]),
     Section::new("processes/without_a_folder", untold).with(&[("EBB_RUN", "")]),
@@ -55,6 +57,21 @@ fn in_fork(program: &Program<'_>, work: impl FnOnce(&Program<'_>) -> Result<()>)
     })?;
     ensure!(end == End::Exit(0), "the fork ended with {end:?}");
     Ok(())
+}
+
+/// Programs keep the addresses that a library has given them, also when they have closed it.
+fn close(program: &Program<'_>) -> Result<()> {
+    launches(program, 2)?;
+    let path = CString::new(program.driver.path().as_os_str().as_encoded_bytes())?;
+    // SAFETY: a C string; a library that is open already.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
+    ensure!(!handle.is_null(), "the library is not open under its path");
+    // Ours, and the one by which the driver was opened.
+    for _ in 0..2 {
+        // SAFETY: the handle has been opened as often.
+        ensure!(unsafe { libc::dlclose(handle) } == 0, "the library cannot be closed");
+    }
+    launches(program, 3)
 }
 
 fn fork_first(program: &Program<'_>) -> Result<()> {
