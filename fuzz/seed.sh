@@ -2,7 +2,7 @@
 # Fills fuzz/corpus with the images and texts the crates are tested with.
 set -eu
 cd "$(dirname "$0")"
-mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower
+mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower corpus/places corpus/ledger
 # Large inputs make slow runs, and the largest is mostly debug tables.
 for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
     folder=$(basename "$(dirname "$file")")
@@ -11,3 +11,7 @@ done
 cp ../crates/cubin/test_data/*.fatbin corpus/fatbin/
 cp ../crates/cubin/test_data/*.cubin corpus/cubin/
 find ../conformance/kernels/ptx -name '*.compute_90.*.ptx' -size -12k -exec cp {} corpus/lower/ \;
+# A loader's cache behind an empty library path, where this machine has one.
+if [ -r /etc/ld.so.cache ]; then
+    { printf '\000'; cat /etc/ld.so.cache; } > corpus/places/cache
+fi

@@ -42,6 +42,9 @@ pub struct KernelReading {
 }
 
 impl Reading {
+    /// How long a ledger is, to the byte.
+    pub const BYTES: usize = BYTES;
+
     pub fn open(path: &Path) -> Result<Reading, Error> {
         let bytes = std::fs::read(path).map_err(|reason| Error::Read { path: path.to_owned(), reason })?;
         Reading::parse(&bytes).map_err(|reason| Error::NotALedger { path: path.to_owned(), reason })
