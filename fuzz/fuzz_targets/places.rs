@@ -24,6 +24,9 @@ fuzz_target!(|data: &[u8]| {
         ControlFlow::Break(())
     });
     assert_eq!(first, 1, "the usual folders are always there");
+    if library_path.is_empty() {
+        return;
+    }
     let surroundings = Surroundings { setting: Some(library_path), ..surroundings };
     each_candidate(&surroundings, &mut |source, path| {
         assert!(source == Source::Setting && path.to_bytes() == library_path);
