@@ -1,46 +1,53 @@
 //! Programs that nobody here wrote for us: numba-cuda and tinygrad, unmodified, on the software GPU or on the driver
-//! that `EBB_CONFORMANCE_DRIVER` names.
+//! that `EBB_CONFORMANCE_DRIVER` names; and with the shim in front of it, found by the clients' own search for a driver.
 //!
 //! Each client is installed from PyPI, at pinned versions, into a virtual environment in cargo's target folder, once.
 //! Where there is no suitable Python or no way to PyPI, the test says so and counts as ignored.
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use telemetry::Reading;
 
 mod common;
 
 struct Client {
     name: &'static str,
-    /// What must be set for this client to use the driver at this path.
-    environment: fn(&Path) -> Vec<(&'static str, PathBuf)>,
+    /// The variable by which this client is told of a driver that is not installed.
+    driver: &'static str,
+    environment: &'static [(&'static str, &'static str)],
+}
+
+/// How a client comes by a driver.
+enum Way {
+    /// It is told where the driver is.
+    Told,
+    /// It is told nothing, and the shim is preloaded.
+    Preloaded,
 }
 
 const CLIENTS: &[Client] = &[
     Client {
         name: "numba",
-        environment: |driver| {
-            vec![
-                ("NUMBA_CUDA_DRIVER", driver.to_owned()),
-                // The driver's own linker, reached through ctypes: the path on which PTX is handed over.
-                ("NUMBA_CUDA_USE_NVIDIA_BINDING", "0".into()),
-                ("NUMBA_CUDA_ENABLE_PYNVJITLINK", "0".into()),
-                ("NUMBA_CUDA_WARN_ON_IMPLICIT_COPY", "0".into()),
-                ("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0".into()),
-            ]
-        },
+        driver: "NUMBA_CUDA_DRIVER",
+        environment: &[
+            // The driver's own linker, reached through ctypes: the path on which PTX is handed over.
+            ("NUMBA_CUDA_USE_NVIDIA_BINDING", "0"),
+            ("NUMBA_CUDA_ENABLE_PYNVJITLINK", "0"),
+            ("NUMBA_CUDA_WARN_ON_IMPLICIT_COPY", "0"),
+            ("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0"),
+        ],
     },
     Client {
         name: "tinygrad",
-        environment: |driver| {
-            vec![
-                ("CUDA_PATH", driver.to_owned()),
-                ("DEV", "CUDA:PTX".into()),
-                // Tensor cores are not part of what a software GPU offers, and a cache would hide what is tested.
-                ("TC", "0".into()),
-                ("CACHELEVEL", "0".into()),
-            ]
-        },
+        driver: "CUDA_PATH",
+        environment: &[
+            ("DEV", "CUDA:PTX"),
+            // Tensor cores are not part of what a software GPU offers, and a cache would hide what is tested.
+            ("TC", "0"),
+            ("CACHELEVEL", "0"),
+        ],
     },
 ];
 
@@ -48,33 +55,66 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // One at a time: a client keeps the whole machine busy.
     arguments.test_threads.get_or_insert(1);
-    let trials = CLIENTS.iter().map(|client| {
-        Trial::ignorable_test(format!("client/{}", client.name), || run(client, &common::driver()))
+    let trials = CLIENTS.iter().flat_map(|client| {
+        let (told, preloaded) =
+            (format!("client/{}", client.name), format!("client/{}/preloaded", client.name));
+        [
+            Trial::ignorable_test(told, || run(client, Way::Told)),
+            Trial::ignorable_test(preloaded, || run(client, Way::Preloaded)),
+        ]
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-fn run(client: &Client, driver: &Path) -> Result<Completion, Failed> {
+fn run(client: &Client, way: Way) -> Result<Completion, Failed> {
     let python = match install(client) {
         Ok(python) => python,
         Err(reason) => return Ok(Completion::ignored_with(reason)),
     };
     let runtime = tempfile::tempdir().expect("a temporary folder can be made");
-    let script = folder().join(format!("{}_programs.py", client.name));
-    let output = Command::new(python)
-        .arg(script)
-        .envs((client.environment)(driver))
-        .env("EBB_RUNTIME_DIR", runtime.path())
-        .env("EBB_SOFTGPU", "clients")
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .expect("the installed Python can be started");
-    if output.status.success() {
-        return Ok(Completion::Completed);
+    let mut command = Command::new(python);
+    command.arg(folder().join(format!("{}_programs.py", client.name)));
+    command.envs(client.environment.iter().copied());
+    command.env("EBB_RUNTIME_DIR", runtime.path()).env("EBB_SOFTGPU", "clients");
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let ledgers = runtime.path().join("ledgers");
+    match way {
+        Way::Told => drop(command.env(client.driver, common::driver())),
+        Way::Preloaded => preload(&mut command, runtime.path(), &ledgers)?,
     }
-    let (said, complained) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    Err(format!("{}\n{said}\n{complained}", output.status).into())
+    let output = command.output().expect("the installed Python can be started");
+    if !output.status.success() {
+        let (said, complained) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        return Err(format!("{}\n{said}\n{complained}", output.status).into());
+    }
+    match way {
+        Way::Told => Ok(Completion::Completed),
+        Way::Preloaded => counted(&ledgers),
+    }
+}
+
+/// What `ebb run` sets: clients find the library by its name, which is taken, or by searching.
+fn preload(command: &mut Command, folder: &Path, ledgers: &Path) -> Result<(), Failed> {
+    let shim = folder.join("libcuda.so.1");
+    symlink(common::built("shim"), &shim)?;
+    symlink(&shim, folder.join("libcuda.so"))?;
+    std::fs::create_dir(ledgers)?;
+    command.env("LD_PRELOAD", shim).env("LD_LIBRARY_PATH", folder);
+    command.env("EBB_DRIVER", common::driver()).env("EBB_RUN", ledgers);
+    Ok(())
+}
+
+/// One process was attached, and has launched kernels that are all known by their names.
+fn counted(ledgers: &Path) -> Result<Completion, Failed> {
+    let files: Vec<_> = ledgers.read_dir()?.collect::<Result<_, _>>()?;
+    let [file] = &files[..] else { return Err(format!("{} processes were attached", files.len()).into()) };
+    let reading = Reading::open(&file.path())?;
+    let listed: u64 = reading.kernels.iter().map(|kernel| kernel.total()).sum();
+    if listed == 0 || listed != reading.kernels_run() {
+        return Err(format!("{} kernels were run, {listed} of them by name", reading.kernels_run()).into());
+    }
+    Ok(Completion::Completed)
 }
 
 fn folder() -> PathBuf {

@@ -9,7 +9,14 @@ use cpp_demangle::{DemangleOptions, Symbol};
 pub fn readable(name: &str) -> String {
     let options = DemangleOptions::new().no_params().no_return_type();
     let whole = Symbol::new(name).ok().and_then(|symbol| symbol.demangle_with_options(&options).ok());
-    whole.or_else(|| qualified(name)).unwrap_or_else(|| name.to_owned())
+    whole.map(|whole| untagged(&whole)).or_else(|| qualified(name)).unwrap_or_else(|| name.to_owned())
+}
+
+/// Without tags of the ABI, in which Numba keeps the version and the types of a function.
+fn untagged(name: &str) -> String {
+    let mut parts = name.split("[abi:");
+    let first = parts.next().unwrap_or_default();
+    parts.fold(first.to_owned(), |whole, part| whole + part.split_once(']').map_or("", |(_, rest)| rest))
 }
 
 /// The namespaces and the function at the beginning of a nested name. A ledger cuts long names, and what is cut cannot
@@ -36,6 +43,7 @@ mod tests {
         let name = "_ZN2at6native13reduce_kernelILi512ELi1EEEvT_";
         assert_eq!(readable(name), "at::native::reduce_kernel<512, 1>");
         assert_eq!(readable("_Z3addPfS_i"), "add");
+        assert_eq!(readable("_ZN8__main__10add_kernelB2v1B8cw51cXTLEi"), "__main__::add_kernel");
     }
 
     #[test]
