@@ -82,7 +82,8 @@ impl Table {
     }
 
     pub fn holds(&self, found: &Found) -> bool {
-        self.places.get(found.place).is_some_and(|place| place.state.load(Ordering::Acquire) == found.state)
+        let place = self.places.get(found.place);
+        place.and_then(Place::read) == Some((found.state, found.record))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Found> {
