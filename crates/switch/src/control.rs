@@ -23,8 +23,8 @@ pub const LONGEST_WAIT: Micros = Micros(1_000_000);
 /// How long a preemption is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Not at all. The driver wants one preemption to be over before the next is asked for, and leaves it to the caller to
-    /// see to that.
+    /// Not at all. The driver wants one preemption to be over before the next is asked for, and leaves it to the caller
+    /// to see to that.
     No,
     /// As long as the driver thinks right.
     Driver,
@@ -66,14 +66,14 @@ impl<'a, K: Kernel> Switch<'a, K> {
 
     pub fn timeslice(&self, group: &Group) -> Result<Micros, Error> {
         let mut parameters = wire::timeslice(0);
-        self.on_group(group, "GET_TIMESLICE", command::GROUP_GET_TIMESLICE, &mut parameters)?;
+        self.issue(group.object(), "GET_TIMESLICE", command::GROUP_GET_TIMESLICE, &mut parameters)?;
         Ok(Micros(u64::from_le_bytes(parameters)))
     }
 
     /// Takes effect at once. A call of some hundred microseconds: for standing settings, not for each request.
     pub fn set_timeslice(&self, group: &Group, slice: Micros) -> Result<(), Error> {
         let mut parameters = wire::timeslice(slice.0);
-        self.on_group(group, "SET_TIMESLICE", command::GROUP_SET_TIMESLICE, &mut parameters)
+        self.issue(group.object(), "SET_TIMESLICE", command::GROUP_SET_TIMESLICE, &mut parameters)
     }
 
     /// Takes the group off the GPU, to which it comes back when it is its turn.
@@ -84,19 +84,20 @@ impl<'a, K: Kernel> Switch<'a, K> {
             Wait::AtMost(limit) if limit > LONGEST_WAIT => return Err(Error::WaitTooLong(limit)),
             Wait::AtMost(limit) => wire::preempt(true, Some(limit.0 as u32)),
         };
-        self.on_group(group, "PREEMPT", command::GROUP_PREEMPT, &mut parameters)
+        self.issue(group.object(), "PREEMPT", command::GROUP_PREEMPT, &mut parameters)
     }
 
     /// Whether the hardware may choose the group at all.
     pub fn schedule(&self, group: &Group, enable: bool) -> Result<(), Error> {
         let mut parameters = wire::schedule(enable);
-        self.on_group(group, "GPFIFO_SCHEDULE", command::GROUP_SCHEDULE, &mut parameters)
+        self.issue(group.object(), "GPFIFO_SCHEDULE", command::GROUP_SCHEDULE, &mut parameters)
     }
 
-    /// Disables channels; says how many. They still take work, and run none. When the driver refuses some of them, those that
-    /// were disabled before are enabled again: nobody is left half stopped, unless the driver refuses that too.
+    /// Disables channels; says how many. They still take work, and run none. When the driver refuses some of them, those
+    /// that were disabled before are enabled again: nobody is left half stopped, unless the driver refuses that too.
     pub fn disable(&self, scope: Scope<'_>, halt: Halt) -> Result<usize, Error> {
-        self.check(scope)?;
+        self.named(scope)?;
+        self.all_reached(scope)?;
         let list = ChannelList::new(true, halt == Halt::LetRun);
         let result = self.each_device(scope, &list);
         if let Err(error) = result {
@@ -106,28 +107,12 @@ impl<'a, K: Kernel> Switch<'a, K> {
         result
     }
 
-    /// Enables channels, whether or not they were disabled; says how many. Goes on after an error, and gives the first.
+    /// Enables channels, whether or not they were disabled; says how many. Does what it can before it gives the first
+    /// error: a tenant that cannot be stopped is a pity, one that cannot go on is lost.
     pub fn enable(&self, scope: Scope<'_>) -> Result<usize, Error> {
-        self.check(scope)?;
-        self.each_device(scope, &ChannelList::new(false, false))
-    }
-
-    fn on_group(
-        &self,
-        group: &Group,
-        name: &'static str,
-        command: u32,
-        parameters: &mut [u8],
-    ) -> Result<(), Error> {
-        let since = self.capture.moment();
-        let result = self.issue(group.object(), name, command, parameters);
-        if let Err(Error::Refused { status, .. }) = result
-            && status.says_gone()
-        {
-            self.capture.gone(since, group.object().client(), group.object().handle());
-            return Err(Error::Gone(Kind::Group));
-        }
-        result
+        self.named(scope)?;
+        let count = self.each_device(scope, &ChannelList::new(false, false))?;
+        self.all_reached(scope).map(|()| count)
     }
 
     /// The one place from which calls are made.
@@ -151,16 +136,21 @@ impl<'a, K: Kernel> Switch<'a, K> {
         }
     }
 
-    /// Nothing is begun that cannot be done to all: what names the scope is there, and each channel has a subdevice.
-    fn check(&self, scope: Scope<'_>) -> Result<(), Error> {
+    /// Whether what names the scope is there.
+    fn named(&self, scope: Scope<'_>) -> Result<(), Error> {
         let named = match scope {
             Scope::Process => None,
             Scope::Device(object) => Some(object),
             Scope::Group(group) => Some(group.object()),
         };
-        if let Some(gone) = named.filter(|object| !self.capture.holds(object)) {
-            return Err(Error::Gone(gone.kind()));
+        match named.filter(|object| !self.capture.holds(object)) {
+            Some(gone) => Err(Error::Gone(gone.kind())),
+            None => Ok(()),
         }
+    }
+
+    /// Whether each channel has a subdevice through which it can be asked for.
+    fn all_reached(&self, scope: Scope<'_>) -> Result<(), Error> {
         let reached =
             |channel: Object| self.subdevices().any(|subdevice| self.is_below(&channel, &subdevice));
         if self.channels(scope).all(reached) { Ok(()) } else { Err(Error::NoSubdevice) }

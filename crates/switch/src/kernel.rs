@@ -69,7 +69,9 @@ fn once(fd: i32, call: &mut Control) -> rustix::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn a_file_that_is_not_the_driver_refuses() {
@@ -78,6 +80,9 @@ mod tests {
         assert_eq!(System.ioctl(-1, &mut call, &mut parameters), Err(Errno(9)));
         // A number that no process here has open.
         assert_eq!(System.ioctl(1 << 20, &mut call, &mut parameters), Err(Errno(9)));
+        let other = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(System.ioctl(other.as_raw_fd(), &mut call, &mut parameters), Err(Errno(25)));
         assert_eq!(call.parameters(), (0, 8));
+        assert!(!call.status().is_ok());
     }
 }

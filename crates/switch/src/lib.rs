@@ -23,16 +23,16 @@
 //! are not taken: they might be somebody else's.
 //!
 //! The table can be behind the driver by the length of a call on another thread. That is harmless: handles mean
-//! something only inside the client, so a call on what is no more is refused by the driver, and what the driver does
-//! not know is forgotten here too. A *file*, however, must be forgotten before it is closed ([`Capture::closing`]), for
-//! its number may mean another file a moment later; and the child of a fork, who inherits the files but did not make
-//! what is behind them, forgets everything ([`Capture::forget_all`]).
+//! something only inside the client, so a call on what is no more is refused by the driver. A *file*, however, must be
+//! forgotten before it is closed ([`Capture::closing`]), for its number may mean another file a moment later; and the
+//! child of a fork, who inherits the files but did not make what is behind them, forgets everything
+//! ([`Capture::forget_all`]).
 //!
 //! # A guest
 //!
 //! The crate lives in other people's processes. It is `no_std` and has no heap; it takes no lock; every loop is bounded
-//! by the size of the table; it does no I/O but the call it is asked to make; and it leaves `errno` alone. What is not its
-//! business costs the program one compare ([`concerns`]).
+//! by the size of the table; it does no I/O but the call it is asked to make; and it leaves `errno` alone. What is not
+//! its business costs the program one compare ([`concerns`]).
 //!
 //! * [`wire`]: numbers and structures of the driver, as bytes
 //! * [`capture`]: which objects this process has

@@ -26,9 +26,10 @@ impl Status {
         self == Status::OK
     }
 
-    /// The driver does not know the object of the call.
+    /// The driver does not know the object of the call. An unknown *client* does not say so: that is also the answer to
+    /// a call on a file that is not the client's.
     pub fn says_gone(self) -> bool {
-        matches!(self, Status::INVALID_CLIENT | Status::INVALID_OBJECT_HANDLE | Status::OBJECT_NOT_FOUND)
+        matches!(self, Status::INVALID_OBJECT_HANDLE | Status::OBJECT_NOT_FOUND)
     }
 
     /// NVIDIA's name of it, for those that these calls meet.

@@ -5,10 +5,12 @@
 //!
 //! | call | bytes | fields |
 //! |---|---|---|
-//! | allocate 0x2b (NVOS21) | 32 | client 0, parent 4, new object 8, class 12, address of parameters 16, their size 24, status 28 |
-//! | allocate 0x2b (NVOS64) | 48 | the same up to 16, address of rights 24, size of parameters 32, flags 36, status 40 |
+//! | allocate 0x2b (NVOS21) | 32 | client 0, parent 4, new object 8, class 12, parameters 16, their size 24, status 28 |
+//! | allocate 0x2b (NVOS64) | 48 | the same up to 16, rights 24, size of parameters 32, flags 36, status 40 |
 //! | free 0x29 (NVOS00) | 16 | client 0, parent 4, object 8, status 12 |
-//! | control 0x2a (NVOS54) | 32 | client 0, object 4, command 8, flags 12, address of parameters 16, their size 24, status 28 |
+//! | control 0x2a (NVOS54) | 32 | client 0, object 4, command 8, flags 12, parameters 16, their size 24, status 28 |
+//!
+//! Parameters and rights are addresses, and are not followed here.
 //!
 //! Who asks for a new object may name its handle or leave it zero; either way it is in the structure afterwards. A new
 //! *client* is its own handle, and what stands in the place of the client is not read.

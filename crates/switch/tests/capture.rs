@@ -92,6 +92,8 @@ fn a_free_that_failed_frees_nothing_unless_there_was_nothing() {
     make(&capture, FD, ROOT, 1, 2, GROUP);
     let refuse = |status| capture.observe(capture.moment(), FD, FREE_OBJECT, &free(ROOT, 1, 2, status), 0);
     assert_eq!(refuse(0x40), Event::Nothing);
+    // The answer to a free on a file that is not the client's.
+    assert_eq!(refuse(0x23), Event::Nothing);
     assert_eq!(capture.groups().count(), 1);
     assert_eq!(refuse(0x57), Event::Gone(1));
 }

@@ -202,7 +202,7 @@ impl Capture {
     }
 
     /// Forgets an object and all that is below it, as far as it is not younger than the call that freed it.
-    pub(crate) fn gone(&self, since: Moment, client: u32, handle: u32) -> Event {
+    fn gone(&self, since: Moment, client: u32, handle: u32) -> Event {
         counted(self.prune(since, client, handle, DEPTH))
     }
 
