@@ -38,9 +38,9 @@ impl Card {
         }
     }
 
-    /// Whether the context is on: one load, for the path between two blocks.
-    pub fn is_on(&self, context: &ContextHandle) -> bool {
-        self.segment().contexts[context.index].begins.load(Relaxed) != 0
+    /// Whether the turn that began at `begins` still goes on: one load, for the path between two blocks.
+    pub fn is_on_since(&self, context: &ContextHandle, begins: Nanos) -> bool {
+        self.segment().contexts[context.index].begins.load(Relaxed) == begins.0
     }
 
     /// Says whether the context has grids to run, and settles whose turn it is.
@@ -51,8 +51,10 @@ impl Card {
     }
 
     pub(super) fn set_runnable_locked(&self, _guard: &Guard<'_>, index: usize, runnable: bool) {
-        let before = self.segment().contexts[index].runnable.swap(u32::from(runnable), Relaxed);
-        match (before != 0, runnable) {
+        let slot = &self.segment().contexts[index];
+        let before = slot.competes();
+        slot.runnable.store(u32::from(runnable), Relaxed);
+        match (before, slot.competes()) {
             (false, true) => _ = self.segment().runnable.fetch_add(1, Relaxed),
             (true, false) => _ = self.segment().runnable.fetch_sub(1, Relaxed),
             _ => {}
@@ -79,7 +81,7 @@ impl Card {
         }
         let segment = self.segment();
         let current = (segment.current.load(Relaxed) as usize).checked_sub(1);
-        let working = current.filter(|&index| segment.contexts[index].runnable.load(Relaxed) != 0);
+        let working = current.filter(|&index| segment.contexts[index].competes());
         match (working, self.next_in_round()) {
             (Some(index), Some(next)) if next != index => {
                 if Nanos(segment.slice_end.load(Relaxed)) <= now {
@@ -96,13 +98,11 @@ impl Card {
         }
     }
 
-    /// The runnable context after the last one that had the GPU.
+    /// The competing context after the last one that had the GPU.
     fn next_in_round(&self) -> Option<usize> {
         let contexts = &self.segment().contexts;
         let start = self.segment().last.load(Relaxed) as usize;
-        (0..MAX_CONTEXTS)
-            .map(|step| (start + step) % MAX_CONTEXTS)
-            .find(|&index| contexts[index].runnable.load(Relaxed) != 0)
+        (0..MAX_CONTEXTS).map(|step| (start + step) % MAX_CONTEXTS).find(|&index| contexts[index].competes())
     }
 
     fn switch(&self, from: Option<usize>, to: usize, now: Nanos) {
@@ -110,8 +110,7 @@ impl Card {
             self.turn_off(index, now);
         }
         let segment = self.segment();
-        // The state of the last context is still on the chip: coming back to it costs nothing.
-        let resident = segment.last.load(Relaxed) as usize == to + 1;
+        let resident = segment.on_chip.load(Relaxed) as usize == to + 1;
         let first = segment.last.load(Relaxed) == 0;
         let begins = if resident || first { now } else { now + self.switch_cost() };
         if !resident {
@@ -119,6 +118,7 @@ impl Card {
         }
         segment.current.store(to as u32 + 1, Relaxed);
         segment.last.store(to as u32 + 1, Relaxed);
+        segment.on_chip.store(to as u32 + 1, Relaxed);
         let slice = Nanos(segment.contexts[to].timeslice.load(Relaxed));
         segment.slice_end.store((begins + slice).0, Relaxed);
         self.turn_on(to, begins);
@@ -126,8 +126,9 @@ impl Card {
 
     pub(super) fn turn_on(&self, index: usize, begins: Nanos) {
         let slot = &self.segment().contexts[index];
-        let away = begins.since(Nanos(slot.off_at.load(Relaxed)));
-        slot.offset.store(slot.offset.load(Relaxed) + away.0, Relaxed);
+        // Context time goes on where it stopped, also when the turn before was called off before it began.
+        let stopped = Nanos(slot.off_at.load(Relaxed)) - Nanos(slot.offset.load(Relaxed));
+        slot.offset.store((begins - stopped).0, Relaxed);
         // SYNC(turn): publishes the offset written above.
         slot.begins.store(begins.0.max(1), Release);
         self.ring_owner(index);
@@ -155,20 +156,31 @@ impl Card {
     }
 
     pub(super) fn change_domain(&self, guard: &Guard<'_>, domain: Domain, now: Nanos) {
-        let live: Vec<usize> = self.live_contexts().map(|(index, _)| index).collect();
-        for index in live {
-            let on = self.segment().contexts[index].begins.load(Relaxed) != 0;
-            match domain {
-                Domain::Shared if !on => self.turn_on(index, now),
-                Domain::Isolated if on => self.turn_off(index, now),
+        self.segment().current.store(0, Relaxed);
+        self.settle_turns(guard, now);
+        if domain == Domain::Shared {
+            self.update_overfull(guard);
+        }
+    }
+
+    /// Gives every context the turn it should have, whatever it had before.
+    pub(super) fn settle_turns(&self, guard: &Guard<'_>, now: Nanos) {
+        let current = self.segment().current.load(Relaxed) as usize;
+        for (index, slot) in self.live_contexts() {
+            let due = match self.domain() {
+                Domain::Shared => !slot.is_disabled(),
+                Domain::Isolated => current == index + 1 && slot.competes(),
+            };
+            match (slot.begins.load(Relaxed) != 0, due) {
+                (false, true) => self.turn_on(index, now),
+                (true, false) => self.turn_off(index, now),
                 _ => {}
             }
         }
-        self.segment().current.store(0, Relaxed);
         self.arbitrate(guard, now);
     }
 
-    fn ring_owner(&self, context: usize) {
+    pub(super) fn ring_owner(&self, context: usize) {
         let process = self.segment().contexts[context].process.load(Relaxed) as usize;
         if let Some(process) = process.checked_sub(1) {
             self.ring(process);

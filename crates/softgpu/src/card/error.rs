@@ -25,6 +25,6 @@ pub enum Error {
     Setting { variable: &'static str, value: String, reason: String },
     #[error("the software GPU is full: {limit} {what} are the most it takes; end some and try again")]
     Full { what: &'static str, limit: usize },
-    #[error("there is no context {0} on this card; `contexts()` lists those there are")]
+    #[error("there is no context {0} on this card; `ebb soft show` lists those there are")]
     NoContext(u64),
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ebbcard\0");
 /// Raised with every change of the layout; a card of another version is remade when nobody uses it.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 pub const MAX_SMS: usize = 256;
 pub const MAX_PROCESSES: usize = 64;
 pub const MAX_CONTEXTS: usize = 128;
@@ -25,11 +25,15 @@ pub struct Segment {
     pub bytes: AtomicU32,
     pub settings: Settings,
     pub lock: LockWord,
-    /// Contexts with grids to run: two or more mean that slices matter.
+    /// Contexts with grids to run that are not disabled: two or more mean that slices matter.
     pub runnable: AtomicU32,
     /// The context that has the GPU in the isolated domain, as slot + 1, and the one that had it last.
     pub current: AtomicU32,
     pub last: AtomicU32,
+    /// The context whose state is still on the chip, as slot + 1: coming back to it costs nothing.
+    pub on_chip: AtomicU32,
+    /// Not 0: some SM holds more than its limits, because blocks came back that had been suspended.
+    pub overfull: AtomicU32,
     /// The end of the current slice (monotonic nanoseconds).
     pub slice_end: AtomicU64,
     /// The most urgent priority for which some context has blocks waiting for room.
@@ -99,6 +103,7 @@ pub struct ContextSlot {
     /// Time on the GPU so far, for accounting.
     pub on_time: AtomicU64,
     pub pending: AtomicI32,
-    pub _pad: AtomicU32,
+    /// Not 0: it has no turn until somebody enables it, and its row below does not count.
+    pub disabled: AtomicU32,
     pub resident: [SmUse; MAX_SMS],
 }

@@ -3,6 +3,10 @@
 //! Each context keeps a row of what its resident blocks take. In the isolated domain only that row counts: a
 //! context that is off has left the SMs. In the shared domain the sum over all contexts counts; `totals`
 //! holds it, and can be rebuilt from the rows at any time.
+//!
+//! A disabled context has left the SMs in either domain, so its row is not in the sum. Its suspended blocks keep their
+//! SMs all the same, and when it is enabled they may meet others there. An SM that holds too much then gets no
+//! new block, not even as the successor of one that ends, until it is within its limits again.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -61,6 +65,13 @@ impl SmUse {
             && self.shared.load(Relaxed) + each.shared <= properties.shared_per_sm
     }
 
+    fn exceeds(&self, properties: &Properties) -> bool {
+        self.blocks.load(Relaxed) > properties.blocks_per_sm
+            || self.threads.load(Relaxed) > properties.threads_per_sm
+            || self.registers.load(Relaxed) > properties.registers_per_sm
+            || self.shared.load(Relaxed) > properties.shared_per_sm
+    }
+
     fn add(&self, each: &Footprint) {
         let amounts = [each.threads, each.registers, each.shared, 1];
         for (field, amount) in self.fields().into_iter().zip(amounts) {
@@ -107,16 +118,19 @@ impl Card {
             return;
         }
         let segment = self.segment();
-        let own = &segment.contexts[context.index].resident;
+        let slot = &segment.contexts[context.index];
+        let (own, counts) = (&slot.resident, !slot.is_disabled());
         let mut left = wanted;
         let mut progress = true;
         while left > 0 && progress {
             progress = false;
             for (sm, (own, total)) in (0..properties.sms).zip(own.iter().zip(&segment.totals)) {
-                let taken = if shared { total } else { own };
+                let taken = if shared && counts { total } else { own };
                 if left > 0 && taken.has_room(each, &properties) {
                     own.add(each);
-                    total.add(each);
+                    if counts {
+                        total.add(each);
+                    }
                     places.push(sm);
                     left -= 1;
                     progress = true;
@@ -130,11 +144,17 @@ impl Card {
     pub fn release(&self, context: &ContextHandle, each: &Footprint, places: &[u32]) {
         let guard = self.lock();
         let segment = self.segment();
+        let slot = &segment.contexts[context.index];
         for &sm in places {
-            segment.contexts[context.index].resident[sm as usize].subtract(each);
-            segment.totals[sm as usize].subtract(each);
+            slot.resident[sm as usize].subtract(each);
+            if !slot.is_disabled() {
+                segment.totals[sm as usize].subtract(each);
+            }
         }
         if self.domain() == Domain::Shared {
+            if segment.overfull.load(Relaxed) != 0 {
+                self.update_overfull(&guard);
+            }
             self.wake_those_waiting_for_room(&guard);
         }
     }
@@ -152,27 +172,29 @@ impl Card {
     }
 
     /// Whether a block of this priority may take the room its predecessor leaves, without asking the ledger: not
-    /// while more urgent blocks wait for room.
+    /// while more urgent blocks wait for room, nor while there is less than none.
     pub fn may_inherit(&self, context: &ContextHandle, priority: i32) -> bool {
-        let pending = match self.domain() {
-            Domain::Isolated => &self.segment().contexts[context.index].pending,
-            Domain::Shared => &self.segment().best_pending,
-        };
-        pending.load(Relaxed) >= priority
+        let segment = self.segment();
+        match self.domain() {
+            Domain::Isolated => segment.contexts[context.index].pending.load(Relaxed) >= priority,
+            Domain::Shared => {
+                segment.overfull.load(Relaxed) == 0 && segment.best_pending.load(Relaxed) >= priority
+            }
+        }
     }
 
     fn more_urgent_elsewhere(&self, context: &ContextHandle, priority: i32) -> bool {
-        let others = self.live_contexts().filter(|(index, _)| *index != context.index);
+        let others = self.enabled_contexts().filter(|(index, _)| *index != context.index);
         others.into_iter().any(|(_, slot)| slot.pending.load(Relaxed) < priority)
     }
 
     fn update_best_pending(&self, _guard: &Guard<'_>) {
-        let best = self.live_contexts().map(|(_, slot)| slot.pending.load(Relaxed)).min();
+        let best = self.enabled_contexts().map(|(_, slot)| slot.pending.load(Relaxed)).min();
         self.segment().best_pending.store(best.unwrap_or(NO_PRIORITY), Relaxed);
     }
 
-    fn wake_those_waiting_for_room(&self, _guard: &Guard<'_>) {
-        let waiting = self.live_contexts().filter(|(_, slot)| slot.pending.load(Relaxed) != NO_PRIORITY);
+    pub(super) fn wake_those_waiting_for_room(&self, _guard: &Guard<'_>) {
+        let waiting = self.enabled_contexts().filter(|(_, slot)| slot.pending.load(Relaxed) != NO_PRIORITY);
         let mut processes = 0u64;
         for (_, slot) in waiting {
             processes |= 1 << (slot.process.load(Relaxed).wrapping_sub(1) & 63);
@@ -190,26 +212,38 @@ impl Card {
 
     pub(super) fn release_everything(&self, guard: &Guard<'_>, index: usize) {
         let segment = self.segment();
-        for (own, total) in segment.contexts[index].resident.iter().zip(&segment.totals) {
-            total.subtract_all(own);
+        let slot = &segment.contexts[index];
+        for (own, total) in slot.resident.iter().zip(&segment.totals) {
+            if !slot.is_disabled() {
+                total.subtract_all(own);
+            }
             own.clear();
         }
-        segment.contexts[index].pending.store(NO_PRIORITY, Relaxed);
+        slot.pending.store(NO_PRIORITY, Relaxed);
         self.update_best_pending(guard);
+        self.update_overfull(guard);
         self.wake_those_waiting_for_room(guard);
     }
 
-    /// After a death in the middle of a change: the rows of the living are the truth.
+    pub(super) fn update_overfull(&self, _guard: &Guard<'_>) {
+        let properties = self.properties();
+        let exceeded = self.segment().totals.iter().any(|total| total.exceeds(&properties));
+        self.segment().overfull.store(u32::from(exceeded), Relaxed);
+    }
+
+    /// After a death in the middle of a change, or when a context was disabled or enabled: the rows of the living are
+    /// the truth.
     pub(super) fn rebuild(&self, guard: &Guard<'_>) {
         let segment = self.segment();
         segment.totals.iter().for_each(SmUse::clear);
-        for (_, slot) in self.live_contexts() {
+        for (_, slot) in self.enabled_contexts() {
             for (own, total) in slot.resident.iter().zip(&segment.totals) {
                 total.add_all(own);
             }
         }
         self.update_best_pending(guard);
-        let runnable = self.live_contexts().filter(|(_, slot)| slot.runnable.load(Relaxed) != 0).count();
+        self.update_overfull(guard);
+        let runnable = self.live_contexts().filter(|(_, slot)| slot.competes()).count();
         segment.runnable.store(runnable as u32, Relaxed);
     }
 

@@ -134,6 +134,8 @@ impl Mapping {
         segment.runnable.store(0, Relaxed);
         segment.current.store(0, Relaxed);
         segment.last.store(0, Relaxed);
+        segment.on_chip.store(0, Relaxed);
+        segment.overfull.store(0, Relaxed);
         segment.slice_end.store(0, Relaxed);
         segment.best_pending.store(NO_PRIORITY, Relaxed);
         segment.switches.store(0, Relaxed);

@@ -11,6 +11,7 @@
 //! at the same time and take room on the SMs from one ledger; priorities count across processes.
 
 mod arbiter;
+mod control;
 mod error;
 mod folder;
 mod layout;
@@ -129,6 +130,7 @@ pub struct ContextView {
     pub on_time: Nanos,
     pub runnable: bool,
     pub on: bool,
+    pub disabled: bool,
 }
 
 /// The place of a card that was opened but has none.
@@ -211,7 +213,7 @@ impl Card {
         self.segment().settings.switch_cost.store(cost.0, Relaxed);
     }
 
-    /// How often the GPU has changed from one context to another.
+    /// How often a context's state was brought onto the GPU.
     pub fn switches(&self) -> u64 {
         self.segment().switches.load(Relaxed)
     }
@@ -230,18 +232,8 @@ impl Card {
             on_time: Nanos(slot.on_time.load(Relaxed)),
             runnable: slot.runnable.load(Relaxed) != 0,
             on: slot.begins.load(Relaxed) != 0,
+            disabled: slot.is_disabled(),
         }
-    }
-
-    /// Gives one context another timeslice, at once: a slice that has become too long ends now.
-    pub fn set_timeslice(&self, context: u64, timeslice: Nanos) -> Result<(), Error> {
-        let guard = self.lock();
-        let mut live = self.live_contexts();
-        let (index, slot) =
-            live.find(|(_, slot)| slot.id.load(Relaxed) == context).ok_or(Error::NoContext(context))?;
-        slot.timeslice.store(timeslice.0.max(1), Relaxed);
-        self.timeslice_changed(&guard, index, now());
-        Ok(())
     }
 
     /// Takes a slot for a new context of this process.
@@ -321,6 +313,10 @@ impl Card {
         slots.filter(|(_, slot)| slot.process.load(Relaxed) != 0)
     }
 
+    fn enabled_contexts(&self) -> impl Iterator<Item = (usize, &ContextSlot)> {
+        self.live_contexts().filter(|(_, slot)| !slot.is_disabled())
+    }
+
     fn segment(&self) -> &Segment {
         self.mapping.segment()
     }
@@ -335,6 +331,7 @@ impl Card {
             Taken::FromTheDead(guard) => {
                 self.reap(&guard);
                 self.rebuild(&guard);
+                self.settle_turns(&guard, now());
                 guard
             }
         }
@@ -381,6 +378,15 @@ pub struct ContextHandle {
 }
 
 impl ContextSlot {
+    fn is_disabled(&self) -> bool {
+        self.disabled.load(Relaxed) != 0
+    }
+
+    /// Whether it takes part in the round.
+    fn competes(&self) -> bool {
+        self.runnable.load(Relaxed) != 0 && !self.is_disabled()
+    }
+
     fn clear(&self) {
         self.runnable.store(0, Relaxed);
         self.begins.store(0, Relaxed);
@@ -388,6 +394,7 @@ impl ContextSlot {
         self.off_at.store(0, Relaxed);
         self.on_time.store(0, Relaxed);
         self.pending.store(NO_PRIORITY, Relaxed);
+        self.disabled.store(0, Relaxed);
         self.id.store(0, Relaxed);
         self.process.store(0, Release);
     }

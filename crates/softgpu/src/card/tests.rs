@@ -1,18 +1,18 @@
 use super::*;
 use std::process::{Child, Command, Stdio};
 
-fn small() -> Defaults {
+pub(super) fn small() -> Defaults {
     Defaults { sms: 4, memory_bytes: 1 << 20, ..Defaults::default() }
 }
 
-fn card(defaults: Defaults) -> (tempfile::TempDir, Arc<Card>) {
+pub(super) fn card(defaults: Defaults) -> (tempfile::TempDir, Arc<Card>) {
     let folder = tempfile::tempdir().unwrap();
     let card = Card::attach_in(folder.path(), "test", defaults).unwrap();
     (folder, card)
 }
 
-fn on(card: &Card, context: &ContextHandle) -> bool {
-    card.is_on(context)
+pub(super) fn on(card: &Card, context: &ContextHandle) -> bool {
+    matches!(card.turn(context), Turn::On { .. })
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn names_cannot_leave_the_folder() {
 }
 
 /// Runs one test of this file in a child process, with the card's folder in the environment.
-fn child(folder: &std::path::Path, role: &str) -> Child {
+pub(super) fn child(folder: &std::path::Path, role: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["card::tests::as_child", "--exact", "--ignored", "--nocapture"])
         .env("EBB_TEST_FOLDER", folder)
@@ -163,7 +163,7 @@ fn child(folder: &std::path::Path, role: &str) -> Child {
         .unwrap()
 }
 
-fn wait_for(mut condition: impl FnMut() -> bool) {
+pub(super) fn wait_for(mut condition: impl FnMut() -> bool) {
     let begin = std::time::Instant::now();
     while !condition() {
         assert!(begin.elapsed().as_secs() < 20, "it never came true");
@@ -182,7 +182,11 @@ fn as_child() {
     assert!(card.charge(4096));
     card.set_runnable(&context, true);
     card.place(&context, 0, &Footprint { threads: 2048, registers: 0, shared: 0 }, 2, &mut Vec::new());
-    if role == "die with the lock" {
+    if role == "disable all and die with the lock" {
+        let others = card.contexts().into_iter().filter(|other| other.id != context.id);
+        others.for_each(|other| card.disable(other.id).unwrap());
+    }
+    if role.ends_with("die with the lock") {
         std::mem::forget(card.lock());
     }
     loop {

@@ -136,4 +136,6 @@ impl Engine {
 }
 
 #[cfg(test)]
+mod control_tests;
+#[cfg(test)]
 mod tests;

@@ -53,7 +53,7 @@ pub struct Queue {
     /// No room was left at the last try, and none has been given back since.
     full: bool,
     said_runnable: bool,
-    /// Beginning of the latest turn on the GPU, in context time.
+    /// Beginning of the latest turn on the GPU, on the machine's clock.
     turn: Nanos,
     places: Vec<u32>,
 }
@@ -98,7 +98,8 @@ impl Queue {
         }
         match card.turn(&self.core.handle) {
             Turn::On { begins, offset } if begins <= machine => {
-                Ok(Standing { now: machine - offset, begins: begins - offset, offset, taken_at: machine })
+                let (now, since) = (machine - offset, begins - offset);
+                Ok(Standing { now, begins: since, turn: begins, offset, taken_at: machine })
             }
             Turn::On { begins, .. } => Err(Some(begins)),
             Turn::Off { .. } => Err(card.next_arbitration()),
@@ -107,10 +108,10 @@ impl Queue {
 
     /// At the beginning of a turn, blocks that wait for a clock look at it again.
     pub fn notice_turn(&mut self, standing: &Standing) {
-        if standing.begins == self.turn {
+        if standing.turn == self.turn {
             return;
         }
-        self.turn = standing.begins;
+        self.turn = standing.turn;
         let sleeping: Vec<Resident> = self.sleeping.drain().collect();
         for mut resident in sleeping {
             if resident.block.wake_watchers() {
@@ -191,6 +192,8 @@ impl Queue {
 pub struct Standing {
     pub now: Nanos,
     pub begins: Nanos,
+    /// Machine time of the beginning of this turn.
+    pub turn: Nanos,
     /// Machine time minus context time.
     pub offset: Nanos,
     /// Machine time of this moment.

@@ -54,16 +54,16 @@ again:
 }
 ";
 
-struct Bench {
+pub(super) struct Bench {
     _folder: tempfile::TempDir,
-    engine: Arc<Engine>,
-    context: Arc<Context>,
+    pub engine: Arc<Engine>,
+    pub context: Arc<Context>,
     module: Arc<Module>,
     counter: DevicePointer,
 }
 
 impl Bench {
-    fn new(defaults: Defaults) -> Bench {
+    pub fn new(defaults: Defaults) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let card = Card::attach_in(folder.path(), "test", defaults).unwrap();
         let space = Arc::new(AddressSpace::new(1 << 30, Arc::clone(&card) as _).unwrap());
@@ -75,7 +75,7 @@ impl Bench {
         Bench { _folder: folder, engine, context, module, counter }
     }
 
-    fn launch(&self, kernel: &str, blocks: u32, argument: u64) -> Arc<Launch> {
+    pub fn launch(&self, kernel: &str, blocks: u32, argument: u64) -> Arc<Launch> {
         let mut parameters = self.counter.0.to_le_bytes().to_vec();
         parameters.extend(argument.to_le_bytes());
         Arc::new(Launch {
@@ -92,18 +92,18 @@ impl Bench {
         })
     }
 
-    fn submit(&self, kernel: &str, blocks: u32, argument: u64, after: &[Task], priority: i32) -> Task {
+    pub fn submit(&self, kernel: &str, blocks: u32, argument: u64, after: &[Task], priority: i32) -> Task {
         self.context.submit(Work::Launch(self.launch(kernel, blocks, argument)), after, priority)
     }
 
-    fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         let mut bytes = [0; 8];
         self.engine.space().read(self.counter.0, &mut bytes).unwrap();
         u64::from_le_bytes(bytes)
     }
 }
 
-fn four_sms() -> Defaults {
+pub(super) fn four_sms() -> Defaults {
     Defaults { sms: 4, switch_cost: Nanos::from_micros(50), ..Defaults::default() }
 }
 
@@ -138,8 +138,8 @@ fn nothing_ends_before_its_time_and_lateness_does_not_add_up() {
     let bench = Bench::new(four_sms());
     let begin = Instant::now();
     // 4 SMs of 32 places: ten waves of 2 ms.
-    let task = bench.submit("sleep", 4 * 32 * 10, 2_000_000, &[], 0);
     let submitted = crate::card::now();
+    let task = bench.submit("sleep", 4 * 32 * 10, 2_000_000, &[], 0);
     bench.context.wait(&task).unwrap();
     assert!(begin.elapsed().as_millis() >= 20);
     let (nominal, real) = (task.finished_at().unwrap() - submitted, crate::card::now() - submitted);

@@ -147,7 +147,7 @@ impl Engine {
         let mut state = self.lock();
         // First of all, since a wait that is over may have made work ready.
         self.poll(&mut state, now);
-        if let Some(task) = state.ready.pop_front() {
+        if let Some(task) = self.take_host_work(&mut state) {
             let more = !state.ready.is_empty();
             drop(state);
             if more {
@@ -171,6 +171,13 @@ impl Engine {
                 Step::Idle { until: earlier(until, poll) }
             }
         }
+    }
+
+    /// The first host-side work whose context is not disabled. Whoever enables one rings.
+    fn take_host_work(&self, state: &mut State) -> Option<Task> {
+        let may_start = |task: &Task| task.core().is_dead() || !self.card.is_disabled(&task.core().handle);
+        let position = state.ready.iter().position(may_start)?;
+        state.ready.remove(position)
     }
 
     /// Chooses a context that is on and takes some of its blocks; or says when there may be some.
@@ -234,6 +241,13 @@ impl Engine {
             if core.is_dead() {
                 break;
             }
+            if self.card.is_disabled(&core.handle) {
+                hands.left.push(match item {
+                    Item::Fresh(fresh) => Left::Next(fresh),
+                    Item::Resident(resident) => Left::Runnable(resident),
+                });
+                continue;
+            }
             let resident = match item {
                 Item::Fresh(fresh) => fresh.begin(hands.spares.pop(), &self.space),
                 Item::Resident(resident) => resident,
@@ -267,7 +281,10 @@ impl Engine {
                 Outcome::Sleeping { until } => {
                     resident.at = until;
                     let behind = clock.machine() - standing.offset;
-                    if until > behind || successors >= SUCCESSORS || !self.card.is_on(&core.handle) {
+                    if until > behind
+                        || successors >= SUCCESSORS
+                        || !self.card.is_on_since(&core.handle, standing.turn)
+                    {
                         return Left::Sleeping(resident);
                     }
                     successors += 1;
@@ -275,7 +292,7 @@ impl Engine {
                 Outcome::Runnable => {
                     resident.at = clock.end();
                     quanta += 1;
-                    if quanta >= QUANTA || !self.card.is_on(&core.handle) {
+                    if quanta >= QUANTA || !self.card.is_on_since(&core.handle, standing.turn) {
                         return Left::Runnable(resident);
                     }
                 }
@@ -292,7 +309,10 @@ impl Engine {
                     };
                     successors += 1;
                     let unfair = backlog && clock.machine().since(standing.taken_at) > HEAD_START;
-                    if unfair || successors >= SUCCESSORS || !self.card.is_on(&core.handle) {
+                    if unfair
+                        || successors >= SUCCESSORS
+                        || !self.card.is_on_since(&core.handle, standing.turn)
+                    {
                         let Resident { block, grid, sm, .. } = resident;
                         spares.push(block);
                         return Left::Next(Fresh { grid, number, sm, at });
