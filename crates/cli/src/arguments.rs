@@ -178,19 +178,31 @@ pub enum SoftVerb {
         output: Output,
     },
     /// Change settings, at once and for everybody on the card
-    Set {
-        #[command(flatten)]
-        card: CardName,
-        /// How contexts share the card: one at a time (isolated) or all at once (shared)
-        #[arg(long)]
-        domain: Option<Domain>,
-        /// What changing from one context to another costs, in microseconds
-        #[arg(long, value_name = "MICROSECONDS")]
-        switch_cost: Option<u64>,
-        /// The timeslice of one context, in microseconds; `ebb soft show` lists the contexts
-        #[arg(long, value_name = "CONTEXT=MICROSECONDS", value_parser = slice)]
-        timeslice: Vec<(u64, u64)>,
-    },
+    Set(SetOptions),
+}
+
+#[derive(Debug, Args)]
+pub struct SetOptions {
+    #[command(flatten)]
+    pub card: CardName,
+    /// How contexts share the card: one at a time (isolated) or all at once (shared)
+    #[arg(long)]
+    pub domain: Option<Domain>,
+    /// What changing from one context to another costs, in microseconds
+    #[arg(long, value_name = "MICROSECONDS")]
+    pub switch_cost: Option<u64>,
+    /// The timeslice of one context, in microseconds; `ebb soft show` lists the contexts
+    #[arg(long, value_name = "CONTEXT=MICROSECONDS", value_parser = slice)]
+    pub timeslice: Vec<(u64, u64)>,
+    /// Give a context no turn until it is enabled again; what it has under way is suspended
+    #[arg(long, value_name = "CONTEXT")]
+    pub disable: Vec<u64>,
+    /// Let a disabled context go on, whoever disabled it
+    #[arg(long, value_name = "CONTEXT")]
+    pub enable: Vec<u64>,
+    /// Take a context off the GPU now; it comes back when it is its turn
+    #[arg(long, value_name = "CONTEXT")]
+    pub preempt: Vec<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lab::Bench;
 use model::Nanos;
 use softgpu::card::{Card, ContextView};
 
-use crate::arguments::{Output, SoftVerb};
+use crate::arguments::{Output, SetOptions, SoftVerb};
 use crate::beside::software_driver;
 
 pub fn run(verb: &SoftVerb) -> Result<()> {
@@ -22,18 +22,40 @@ pub fn run(verb: &SoftVerb) -> Result<()> {
             }
         }
         SoftVerb::Bench { driver, output } => bench(driver.as_deref(), *output)?,
-        SoftVerb::Set { card, domain, switch_cost, timeslice } => {
-            let card = Card::attach(&card.card)?;
-            if let Some(domain) = domain {
-                card.set_domain(*domain);
-            }
-            if let Some(micros) = switch_cost {
-                card.set_switch_cost(Nanos::from_micros(*micros));
-            }
-            for (context, micros) in timeslice {
-                card.set_timeslice(*context, Nanos::from_micros(*micros))?;
-            }
-        }
+        SoftVerb::Set(options) => set(options)?,
+    }
+    Ok(())
+}
+
+fn set(options: &SetOptions) -> Result<()> {
+    let SetOptions { card, domain, switch_cost, timeslice, disable, enable, preempt } = options;
+    if let Some(both) = disable.iter().find(|context| enable.contains(context)) {
+        bail!("context {both} is to be disabled and enabled at once; ask for one of them");
+    }
+    let card = Card::attach(&card.card)?;
+    card.reap_dead();
+    // Nothing is done by halves because of a mistyped number.
+    let sliced = timeslice.iter().map(|(context, _)| context);
+    for context in sliced.chain(disable).chain(enable).chain(preempt) {
+        card.timeslice(*context)?;
+    }
+    if let Some(domain) = domain {
+        card.set_domain(*domain);
+    }
+    if let Some(micros) = switch_cost {
+        card.set_switch_cost(Nanos::from_micros(*micros));
+    }
+    for (context, micros) in timeslice {
+        card.set_timeslice(*context, Nanos::from_micros(*micros))?;
+    }
+    for context in disable {
+        card.disable(*context)?;
+    }
+    for context in enable {
+        card.enable(*context)?;
+    }
+    for context in preempt {
+        card.preempt(*context)?;
     }
     Ok(())
 }
@@ -156,9 +178,10 @@ fn bench(driver: Option<&Path>, output: Output) -> Result<()> {
 }
 
 fn state(context: &ContextView) -> &'static str {
-    match (context.runnable, context.on) {
-        (true, true) => "running",
-        (true, false) => "waiting",
-        (false, _) => "idle",
+    match (context.disabled, context.runnable, context.on) {
+        (true, ..) => "disabled",
+        (_, true, true) => "running",
+        (_, true, false) => "waiting",
+        (_, false, _) => "idle",
     }
 }
