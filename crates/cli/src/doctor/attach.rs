@@ -52,17 +52,23 @@ pub fn exports(driver: &Library, shim: &Library) -> Check {
             .filter(|name| !ours.contains(name))
             .collect::<BTreeSet<_>>()
     };
-    let (functions, others) = (missing(true), missing(false));
-    if functions.is_empty() && others.is_empty() {
-        return Check::ok(NAME, format!("the shim has all {} names of the driver", theirs().count()));
-    }
-    let list = |what: &str, names: &BTreeSet<&str>| {
-        let names = names.iter().copied().collect::<Vec<_>>();
-        (!names.is_empty()).then(|| format!("{} {what}: {}", names.len(), names.join(", ")))
+    let (functions, variables) = (missing(true), missing(false));
+    let names = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
+    let complete = functions.is_empty();
+    let mut found = match functions.len() {
+        0 => format!("the shim has all {} functions of the driver", theirs().count() - variables.len()),
+        lacking => format!("the shim lacks {lacking} functions of the driver: {}", names(functions)),
     };
-    let parts = [list("functions", &functions), list("other names", &others)];
-    let parts: Vec<_> = parts.into_iter().flatten().collect();
-    let found = format!("of the driver's names the shim lacks {}", parts.join("; and "));
+    if !variables.is_empty() {
+        let count = variables.len();
+        found += &format!(
+            "; {count} variables are for debuggers, who look in the driver itself: {}",
+            names(variables)
+        );
+    }
+    if complete {
+        return Check::ok(NAME, found);
+    }
     let fix = "nothing to do unless a program asks for one of them by name; a newer ebb may have it";
     Check::new(NAME, Status::Note, found, fix)
 }
@@ -166,11 +172,9 @@ mod tests {
         ]);
         let check = exports(&driver, &library(&[("cuInit", Kind::Function)]));
         assert_eq!(check.status, Status::Note);
-        assert!(
-            check.found.ends_with("lacks 1 functions: cuNew; and 1 other names: CUDBG_FLAG"),
-            "{}",
-            check.found
-        );
+        let (functions, variables) = check.found.split_once("; ").unwrap();
+        assert_eq!(functions, "the shim lacks 1 functions of the driver: cuNew");
+        assert!(variables.starts_with("1 variables") && variables.ends_with(": CUDBG_FLAG"), "{variables}");
     }
 
     #[test]
@@ -180,7 +184,10 @@ mod tests {
         let check = exports(&driver, &shim);
         assert_eq!(
             (check.status, check.found.as_str()),
-            (Status::Ok, "the shim has all 1 names of the driver")
+            (Status::Ok, "the shim has all 1 functions of the driver")
         );
+        let driver = library(&[("cuInit", Kind::Function), ("CUDBG_FLAG", Kind::Object)]);
+        let check = exports(&driver, &shim);
+        assert!(check.status == Status::Ok && check.found.ends_with(": CUDBG_FLAG"), "{}", check.found);
     }
 }
