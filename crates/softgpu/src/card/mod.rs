@@ -155,7 +155,8 @@ impl Card {
         if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(allowed) {
             return Err(Error::Name(name.to_owned()));
         }
-        let path = folder.join(format!("softgpu-{name}.card"));
+        // The layout is part of the name: after an upgrade the old file is in nobody's way, used or not.
+        let path = folder.join(format!("softgpu-{name}.{}.card", layout::VERSION));
         let mapping = Mapping::open(&path, &defaults)?;
         let mut card = Card { mapping, path, process: NOBODY };
         let claimed = card.mapping.claim_process().or_else(|| {

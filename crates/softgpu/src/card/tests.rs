@@ -136,7 +136,8 @@ fn memory_is_bounded_for_all_together() {
 #[test]
 fn a_file_of_garbage_is_made_anew_and_settings_outlive_processes() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("softgpu-x.card"), b"not a card at all").unwrap();
+    let file = format!("softgpu-x.{}.card", layout::VERSION);
+    std::fs::write(folder.path().join(file), b"not a card at all").unwrap();
     let first = Card::attach_in(folder.path(), "x", small()).unwrap();
     first.set_switch_cost(Nanos(7));
     drop(first);
