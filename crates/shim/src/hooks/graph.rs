@@ -87,24 +87,14 @@ pub fn cuGraphInstantiate<A, B, C>(
     instantiated(seen, exec, graph);
 }
 
-pub fn cuGraphInstantiate_v2<A, B, C>(
-    seen: &Seen,
-    exec: Raw<*mut CUgraphExec>,
-    graph: Raw<CUgraph>,
-    _: A,
-    _: B,
-    _: C,
-) {
-    instantiated(seen, exec, graph);
-}
-
 pub fn cuGraphInstantiateWithFlags<A>(seen: &Seen, exec: Raw<*mut CUgraphExec>, graph: Raw<CUgraph>, _: A) {
     instantiated(seen, exec, graph);
 }
 
-pub fn cuGraphInstantiateWithParams<A>(seen: &Seen, exec: Raw<*mut CUgraphExec>, graph: Raw<CUgraph>, _: A) {
-    instantiated(seen, exec, graph);
-}
+/// The same to us: their further arguments are not looked at.
+pub use self::{
+    cuGraphInstantiate as cuGraphInstantiate_v2, cuGraphInstantiateWithFlags as cuGraphInstantiateWithParams,
+};
 
 fn updated(seen: &Seen, exec: Raw<CUgraphExec>, graph: Raw<CUgraph>) {
     seen.count(Counter::GraphsUpdated);

@@ -46,9 +46,8 @@ pub fn cuModuleLoadDataEx<A, B, C>(
     cuModuleLoadData(seen, module, image);
 }
 
-pub fn cuModuleLoadFatBinary(seen: &Seen, module: Raw<*mut CUmodule>, image: Raw<*const c_void>) {
-    cuModuleLoadData(seen, module, image);
-}
+/// An image says itself what it is.
+pub use self::cuModuleLoadData as cuModuleLoadFatBinary;
 
 pub fn cuLibraryLoadData<A, B, C, D, E, F>(
     seen: &Seen,
