@@ -36,7 +36,7 @@ Checks:
   version        it is neither much older nor newer than what ebb was made for
   kernel-module  the library and the kernel module are of one version
   gpu            there is a GPU, and its device nodes can be opened
-  exports        every name the driver exports is exported by the shim too
+  exports        every function the driver exports is in the shim too; what is not is named
   folder         the runtime folder can be written to
   preload        the loader takes the shim: tried, and proved by its ledger
   other-preloads nobody else stands in for the driver
