@@ -129,7 +129,7 @@ const CARD_PREFIX: &str = "softgpu-demo-";
 
 impl Cards {
     fn new() -> Result<Cards> {
-        let cards = Cards { folder: softgpu::card::runtime_folder()? };
+        let cards = Cards { folder: installation::runtime::folder()? };
         cards.remove(|pid| !Path::new("/proc").join(pid).exists());
         Ok(cards)
     }

@@ -33,4 +33,10 @@ pub enum Error {
     Damaged { path: PathBuf, reason: String },
     #[error("{} is for {found}, and this system needs {}; install the one for this system", .path.display(), Architecture::HERE)]
     Architecture { path: PathBuf, found: Architecture },
+    #[error("the folder {} cannot be used ({source}); name another with EBB_RUNTIME_DIR", .path.display())]
+    UnusableFolder { path: PathBuf, source: io::Error },
+    #[error("the folder {} belongs to another user; name another with EBB_RUNTIME_DIR", .path.display())]
+    ForeignFolder { path: PathBuf },
+    #[error("the folder {} may be changed by others; `chmod 700` it or name another with EBB_RUNTIME_DIR", .path.display())]
+    OpenFolder { path: PathBuf },
 }

@@ -1,6 +1,7 @@
 //! The CUDA driver and programs as installed on this machine.
 //!
-//! Five questions are answered here, each by looking and never by changing anything:
+//! Six questions are answered here; but for the last, which makes a folder where it is missing, by looking and never by
+//! changing anything:
 //!
 //! * [`search`]: where may the real `libcuda.so.1` be? The shim asks this inside other people's processes, so it
 //!   is pure, takes what it reads as bytes, and allocates nothing.
@@ -9,6 +10,7 @@
 //! * [`program`]: will a library preloaded into this command be loaded at all? The loader says nothing when it is
 //!   not (static programs, set-user-id programs, another C library), so somebody must ask beforehand.
 //! * [`machine`]: kernel module, device nodes, MPS, containers, other preloads.
+//! * [`runtime`]: in which folder do the processes of this user find each other?
 //!
 //! Files come from anybody: every offset in them is an allegation until checked.
 #![forbid(unsafe_code)]
@@ -20,6 +22,7 @@ mod error;
 pub mod library;
 pub mod machine;
 pub mod program;
+pub mod runtime;
 pub mod search;
 
 pub use architecture::Architecture;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
-use installation::Library;
 use installation::library::Kind;
 use installation::search::DRIVER;
+use installation::{Library, runtime};
 use telemetry::{Note, Reading};
 
 use super::ask::{Answer, Question};
@@ -14,7 +14,7 @@ use super::driver;
 use crate::arguments::DoctorOptions;
 use crate::beside;
 use crate::run::environment;
-use crate::run::folder::{RunFolder, runtime_folder};
+use crate::run::folder::RunFolder;
 
 /// The shim beside this program, if it is one.
 pub fn shim(checks: &mut Vec<Check>) -> Option<Library> {
@@ -75,7 +75,7 @@ pub fn exports(driver: &Library, shim: &Library) -> Check {
 
 /// The folder in which processes meet.
 pub fn folder() -> Check {
-    match runtime_folder() {
+    match runtime::folder() {
         Ok(folder) => Check::ok("folder", folder.display().to_string()),
         Err(error) => Check::told("folder", Status::Failed, &error),
     }

@@ -11,8 +11,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-
-use super::folder;
+use installation::runtime;
 
 /// A variable and its value.
 pub type Setting = (&'static str, OsString);
@@ -35,7 +34,7 @@ fn loader_understands(path: &Path) -> bool {
 /// A link to the shim at a path the loader understands. It stays: the command's processes start others for as long
 /// as they please.
 fn link(shim: &Path) -> Result<PathBuf> {
-    let runtime = folder::runtime_folder()?;
+    let runtime = runtime::folder()?;
     let name = shim.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

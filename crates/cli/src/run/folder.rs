@@ -4,13 +4,13 @@
 //! that was killed goes with the next run: its name carries the process and the time that process began, and the
 //! lock inside is free once its owner is dead, also when that owner lives in another container of this machine.
 
-use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
+use installation::runtime;
 use telemetry::Reading;
 
 use super::process;
@@ -19,54 +19,6 @@ const PREFIX: &str = "run-";
 const LOCK: &str = "lock";
 /// Runs inside runs put their folders into each other. Nobody nests them deeper than this by intention.
 const DEPTH: u32 = 8;
-
-/// The runtime folder of this user, made if missing: `EBB_RUNTIME_DIR` if set, else the first that can be used of
-/// `$XDG_RUNTIME_DIR/ebb`, `/dev/shm/ebb-UID` and `/tmp/ebb-UID`. Memory before disks: a process that counts into a
-/// file on a disk may have to wait for the disk.
-pub fn runtime_folder() -> Result<PathBuf> {
-    first_usable(&wanted(|name| std::env::var_os(name)), rustix::process::geteuid().as_raw())
-}
-
-fn wanted(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
-    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(folder) = set("EBB_RUNTIME_DIR") {
-        return vec![folder];
-    }
-    let uid = rustix::process::geteuid().as_raw();
-    let own = ["/dev/shm", "/tmp"].map(|base| Path::new(base).join(format!("ebb-{uid}")));
-    set("XDG_RUNTIME_DIR").map(|base| base.join("ebb")).into_iter().chain(own).collect()
-}
-
-/// The first folder that is ours; if there is none, what is wrong with the first, which is the one a user expects.
-fn first_usable(folders: &[PathBuf], me: u32) -> Result<PathBuf> {
-    let mut first = None;
-    for folder in folders {
-        match prepare(folder, me) {
-            Ok(()) => return Ok(folder.clone()),
-            Err(refused) => first = first.or(Some(refused)),
-        }
-    }
-    Err(first.expect("there is always a last resort among the folders"))
-}
-
-fn prepare(folder: &Path, me: u32) -> Result<()> {
-    let name = folder.display();
-    let unusable = || unusable(folder);
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(unusable)?;
-    let facts = fs::metadata(folder).with_context(unusable)?;
-    if facts.uid() != me {
-        bail!("the folder {name} belongs to another user; name another with EBB_RUNTIME_DIR");
-    }
-    if facts.mode() & 0o022 != 0 {
-        bail!(
-            "the folder {name} may be changed by others; `chmod 700` it or name another with EBB_RUNTIME_DIR"
-        );
-    }
-    // Permissions do not tell of a file system that is read-only or full; an attempt does.
-    let attempt = folder.join(format!("{PREFIX}attempt-{}", std::process::id()));
-    DirBuilder::new().mode(0o700).create(&attempt).with_context(unusable)?;
-    fs::remove_dir(&attempt).with_context(unusable)
-}
 
 fn unusable(folder: &Path) -> String {
     format!("the folder {} cannot be used, name another with EBB_RUNTIME_DIR", folder.display())
@@ -87,7 +39,7 @@ impl RunFolder {
         if let Some(folder) = outer.and_then(|outer| RunFolder::create_in(&outer, true).ok()) {
             return Ok(folder);
         }
-        let runtime = runtime_folder()?;
+        let runtime = runtime::folder()?;
         remove_dead(&runtime);
         RunFolder::create_in(&runtime, false)
     }
@@ -168,43 +120,6 @@ fn lock_is_free(folder: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
-
-    fn own_uid() -> u32 {
-        rustix::process::geteuid().as_raw()
-    }
-
-    #[test]
-    fn the_next_folder_is_taken_where_the_first_cannot_be_used() {
-        let base = tempfile::tempdir().unwrap();
-        let (file, good) = (base.path().join("file"), base.path().join("good"));
-        fs::write(&file, "").unwrap();
-        assert_eq!(first_usable(&[file.join("ebb"), good.clone()], own_uid()).unwrap(), good);
-        assert_eq!(fs::metadata(&good).unwrap().mode() & 0o777, 0o700);
-        let message = first_usable(&[file.join("ebb")], own_uid()).unwrap_err().to_string();
-        assert!(message.contains("EBB_RUNTIME_DIR"), "{message}");
-    }
-
-    #[test]
-    fn folders_of_others_and_folders_open_to_others_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().to_owned();
-        let foreign = prepare(&path, own_uid() + 1).unwrap_err().to_string();
-        assert!(foreign.contains("another user"), "{foreign}");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
-        let open = prepare(&path, own_uid()).unwrap_err().to_string();
-        assert!(open.contains("chmod 700"), "{open}");
-    }
-
-    #[test]
-    fn a_setting_is_the_only_folder_and_an_empty_one_is_none() {
-        let only = |name: &str| (name == "EBB_RUNTIME_DIR").then(|| OsString::from("/here"));
-        assert_eq!(wanted(only), [PathBuf::from("/here")]);
-        let empty = |name: &str| Some(OsString::from(if name == "XDG_RUNTIME_DIR" { "/run/me" } else { "" }));
-        let folders = wanted(empty);
-        assert_eq!(folders[0], PathBuf::from("/run/me/ebb"));
-        assert!(folders[1].starts_with("/dev/shm"), "memory comes before disks");
-    }
 
     #[test]
     fn only_folders_of_the_dead_are_removed() {

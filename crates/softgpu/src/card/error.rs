@@ -7,12 +7,8 @@ use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum Error {
-    #[error("cannot make or read the runtime folder {}: {source}; set EBB_RUNTIME_DIR to a folder you can write to", .path.display())]
-    Folder { path: PathBuf, source: io::Error },
-    #[error("the runtime folder {} belongs to user {owner}, not to you ({me}); set EBB_RUNTIME_DIR to a folder of your own", .path.display())]
-    ForeignFolder { path: PathBuf, owner: u32, me: u32 },
-    #[error("the runtime folder {} can be written by others (mode {mode:o}); run `chmod 700` on it or set EBB_RUNTIME_DIR", .path.display())]
-    OpenFolder { path: PathBuf, mode: u32 },
+    #[error(transparent)]
+    Folder(#[from] installation::Error),
     #[error("cannot open the card file {}: {source}; remove the file or set EBB_RUNTIME_DIR to another folder", .path.display())]
     File { path: PathBuf, source: io::Error },
     #[error("the card file {} belongs to user {owner}, not to you ({me}); set EBB_SOFTGPU to another name", .path.display())]

@@ -13,7 +13,6 @@
 mod arbiter;
 mod control;
 mod error;
-mod folder;
 mod layout;
 mod ledger;
 mod liveness;
@@ -24,13 +23,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use installation::runtime;
 use model::{Domain, Nanos};
 
 use crate::memory::Quota;
 
 pub use arbiter::Turn;
 pub use error::Error;
-pub use folder::runtime_folder;
 pub use layout::{MAX_CONTEXTS, MAX_SMS};
 pub use ledger::Footprint;
 
@@ -146,7 +145,7 @@ pub struct Card {
 impl Card {
     /// Attaches this process to the card called `name` in the runtime folder, making the card if need be.
     pub fn attach(name: &str) -> Result<Arc<Card>, Error> {
-        Card::attach_in(&runtime_folder()?, name, Defaults::from_environment()?)
+        Card::attach_in(&runtime::folder()?, name, Defaults::from_environment()?)
     }
 
     /// The same in a folder of the caller's choice. A process attaches to a card once.

@@ -1,0 +1,114 @@
+//! The runtime folder: where the processes of one user find each other.
+//!
+//! `EBB_RUNTIME_DIR` if set, else the first that can be used of `$XDG_RUNTIME_DIR/ebb`, `/dev/shm/ebb-UID` and
+//! `/tmp/ebb-UID`. Memory before disks: a process that counts into a file on a disk may have to wait for the disk.
+//! Everything in the folder is trusted by whoever maps it, so a folder that somebody else could write to is refused.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// The variable that names the folder.
+pub const VARIABLE: &str = "EBB_RUNTIME_DIR";
+
+/// The folder of this user, made if it is missing.
+pub fn folder() -> Result<PathBuf, Error> {
+    first_usable(&wanted(|name| std::env::var_os(name)), rustix::process::geteuid().as_raw())
+}
+
+/// Whether somebody named the folder, and so wants to be among themselves.
+pub fn is_named() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|value| !value.is_empty())
+}
+
+fn wanted(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(folder) = set(VARIABLE) {
+        return vec![folder];
+    }
+    let uid = rustix::process::geteuid().as_raw();
+    let own = ["/dev/shm", "/tmp"].map(|base| Path::new(base).join(format!("ebb-{uid}")));
+    set("XDG_RUNTIME_DIR").map(|base| base.join("ebb")).into_iter().chain(own).collect()
+}
+
+/// The first folder that is ours; if there is none, what is wrong with the first, which is the one a user expects.
+fn first_usable(folders: &[PathBuf], me: u32) -> Result<PathBuf, Error> {
+    let mut first = None;
+    for folder in folders {
+        match prepare(folder, me) {
+            Ok(()) => return Ok(folder.clone()),
+            Err(refused) => first = first.or(Some(refused)),
+        }
+    }
+    Err(first.expect("there is always a last resort among the folders"))
+}
+
+fn prepare(folder: &Path, me: u32) -> Result<(), Error> {
+    let unusable = |source| Error::UnusableFolder { path: folder.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
+    let facts = fs::metadata(folder).map_err(unusable)?;
+    if facts.uid() != me {
+        return Err(Error::ForeignFolder { path: folder.to_owned() });
+    }
+    if facts.mode() & 0o022 != 0 {
+        return Err(Error::OpenFolder { path: folder.to_owned() });
+    }
+    // Permissions do not tell of a file system that is read-only or full; an attempt does. The folder may be looked for
+    // by many threads at once, so each attempt has a name of its own.
+    let thread = rustix::thread::gettid().as_raw_nonzero();
+    let attempt = folder.join(format!("attempt-{}-{thread}", std::process::id()));
+    DirBuilder::new().mode(0o700).create(&attempt).map_err(unusable)?;
+    fs::remove_dir(&attempt).map_err(unusable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn own_uid() -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    #[test]
+    fn the_next_folder_is_taken_where_the_first_cannot_be_used() {
+        let base = tempfile::tempdir().unwrap();
+        let (file, good) = (base.path().join("file"), base.path().join("good"));
+        fs::write(&file, "").unwrap();
+        assert_eq!(first_usable(&[file.join("ebb"), good.clone()], own_uid()).unwrap(), good);
+        assert_eq!(fs::metadata(&good).unwrap().mode() & 0o777, 0o700);
+        let message = first_usable(&[file.join("ebb")], own_uid()).unwrap_err().to_string();
+        assert!(message.contains("EBB_RUNTIME_DIR"), "{message}");
+    }
+
+    #[test]
+    fn folders_of_others_and_folders_open_to_others_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_owned();
+        let foreign = prepare(&path, own_uid() + 1).unwrap_err().to_string();
+        assert!(foreign.contains("another user"), "{foreign}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        let open = prepare(&path, own_uid()).unwrap_err().to_string();
+        assert!(open.contains("chmod 700"), "{open}");
+    }
+
+    #[test]
+    fn a_setting_is_the_only_folder_and_an_empty_one_is_none() {
+        let only = |name: &str| (name == VARIABLE).then(|| OsString::from("/here"));
+        assert_eq!(wanted(only), [PathBuf::from("/here")]);
+        let empty = |name: &str| Some(OsString::from(if name == "XDG_RUNTIME_DIR" { "/run/me" } else { "" }));
+        let folders = wanted(empty);
+        assert_eq!(folders[0], PathBuf::from("/run/me/ebb"));
+        assert!(folders[1].starts_with("/dev/shm"), "memory comes before disks");
+    }
+
+    #[test]
+    fn looking_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        prepare(folder.path(), own_uid()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
