@@ -78,6 +78,11 @@ pub struct Module<'d> {
     handle: CUmodule,
 }
 
+// SAFETY: CUDA handles and device addresses are names that the driver lets every thread use.
+unsafe impl Send for Module<'_> {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Module<'_> {}
+
 impl<'d> Module<'d> {
     /// Loads PTX text, which must end with a zero byte.
     #[track_caller]

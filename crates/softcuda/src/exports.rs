@@ -6,12 +6,13 @@
 
 #![allow(non_snake_case, clippy::too_many_arguments)]
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 
 use cuda_abi::{CUresult, Function};
 
-use crate::entry::{self, FromC, Passed};
+use crate::entry::{self, FromC, Out, Passed};
 use crate::error::Result;
+use crate::state::control::Control;
 
 /// Those that are hidden by an implementation are of no use, and the compiler says so.
 #[allow(dead_code)]
@@ -66,6 +67,24 @@ macro_rules! export_each {
     };
 }
 cuda_abi::for_each_function!(export_each);
+
+/// The one symbol that no driver of NVIDIA's has: controls on all contexts of the calling process, for a library in
+/// front of this one, which knows a software GPU by it. `operation` is 0 to count the contexts, 1 for the timeslice in
+/// nanoseconds, 2 to set it to `value`, 3 to preempt, 4 to disable, 5 to enable; what is set holds for later contexts,
+/// too. The answer, if it has a place to go, is the timeslice for 1 and the number of contexts for all others.
+///
+/// # Safety
+/// `answer` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ebb_softgpu_control(operation: u32, value: u64, answer: *mut u64) -> c_int {
+    // SAFETY: an argument of this function, under the terms above.
+    let place: Out<u64> = unsafe { FromC::from_c(answer) };
+    entry::control(|| {
+        let answer = Control::numbered(operation, value)?.perform()?;
+        place.set_if_wanted(answer);
+        Ok(())
+    })
+}
 
 /// Where a function of the library is, for `cuGetProcAddress`.
 pub fn address_of(function: Function) -> *const c_void {

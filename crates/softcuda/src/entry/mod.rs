@@ -10,7 +10,7 @@ mod image;
 mod unions;
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
@@ -19,6 +19,7 @@ use cuda_abi::*;
 use crate::error::{Error, Result, refuse};
 use crate::handles::{Handle, Object};
 use crate::log::{self, Level};
+use crate::state::control::Refusal;
 pub use image::image_at;
 pub use unions::{NodeParams, location_id, node_params, words_of, words_of_attribute};
 
@@ -34,6 +35,15 @@ pub fn call(name: &str, body: impl FnOnce() -> Result<()>) -> CUresult {
             log::say(Level::Warn, format_args!("{name}: a bug in the software driver; please report it"));
             CUDA_ERROR_UNKNOWN
         }
+    }
+}
+
+/// Runs the body of our own entry point, whose answers are 0 or a number of the kernel's, negative.
+pub fn control(body: impl FnOnce() -> std::result::Result<(), Refusal>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(refusal)) => refusal.errno(),
+        Err(_) => -libc::EIO,
     }
 }
 

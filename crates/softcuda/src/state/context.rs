@@ -12,7 +12,7 @@ use softgpu::simt::Output;
 use super::driver::{Driver, next_id};
 use super::limits::Limits;
 use super::stream::{Kind, Stream};
-use super::{event, function, library, lock, module};
+use super::{control, event, function, library, lock, module};
 use crate::error::{Error, Result, refuse};
 use crate::handles::{Handle, object};
 use crate::log::{self, Level};
@@ -59,6 +59,7 @@ impl Context {
             .engine
             .create_context()
             .map_err(|error| Error::new(CUDA_ERROR_OUT_OF_MEMORY, error.to_string()))?;
+        control::adopt(driver, engine.id());
         let handle = primary.unwrap_or_else(Handle::fresh);
         let context = Arc::new_cyclic(|context| Context {
             handle,

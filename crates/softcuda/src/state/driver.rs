@@ -31,6 +31,8 @@ pub struct Driver {
     pub default_pool: Arc<Pool>,
     /// The pool that plain asynchronous allocations take from.
     pub current_pool: Mutex<Arc<Pool>>,
+    /// Held while a control is imposed on the contexts.
+    pub controls: Mutex<()>,
 }
 
 /// The primary context: one handle for the life of the process, an object while somebody retains it.
@@ -55,6 +57,11 @@ pub fn driver() -> Result<&'static Driver> {
         },
         _ => refuse(CUDA_ERROR_NOT_INITIALIZED),
     }
+}
+
+/// The same for controls, which wait for nothing that a host function could be waited for: it may ask, too.
+pub fn running() -> Option<&'static Driver> {
+    DRIVER.get().filter(|_| !FORKED.load(Ordering::Relaxed))
 }
 
 pub fn init() -> Result<()> {
@@ -86,6 +93,7 @@ fn start() -> Result<Driver> {
         primary: Mutex::new(Primary { handle: Handle::fresh(), retained: 0, context: None, flags: 0 }),
         current_pool: Mutex::new(Arc::clone(&default_pool)),
         default_pool,
+        controls: Mutex::default(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 pub mod capture;
 pub mod context;
+pub mod control;
 pub mod current;
 pub mod driver;
 pub mod event;

@@ -13,6 +13,18 @@ use super::lock::Guard;
 use super::{Card, ContextHandle, Error, now};
 
 impl Card {
+    /// The contexts of this process.
+    pub fn own_contexts(&self) -> Vec<u64> {
+        let _guard = self.lock();
+        let own = |slot: &ContextSlot| slot.process.load(Relaxed) as usize == self.process + 1;
+        self.live_contexts().filter(|(_, slot)| own(slot)).map(|(_, slot)| slot.id.load(Relaxed)).collect()
+    }
+
+    /// The timeslice that new contexts have.
+    pub fn default_timeslice(&self) -> Nanos {
+        Nanos(self.segment().settings.default_timeslice.load(Relaxed))
+    }
+
     /// A context's timeslice.
     pub fn timeslice(&self, context: u64) -> Result<Nanos, Error> {
         let guard = self.lock();

@@ -123,9 +123,11 @@ impl Mapping {
         settings.memory_bytes.store(defaults.memory_bytes, Relaxed);
         settings.switch_cost.store(defaults.switch_cost.0, Relaxed);
         settings.default_timeslice.store(defaults.timeslice.0.max(1), Relaxed);
-        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-        settings.uuid[0].store(fingerprint(name, 0xcbf2_9ce4_8422_2325), Relaxed);
-        settings.uuid[1].store(fingerprint(name, 0x6c62_272e_07bb_0142), Relaxed);
+        // The whole path: cards of one name in two folders are two cards, and somebody may tell them apart by this.
+        let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let place = place.as_os_str().as_encoded_bytes();
+        settings.uuid[0].store(fingerprint(place, 0xcbf2_9ce4_8422_2325), Relaxed);
+        settings.uuid[1].store(fingerprint(place, 0x6c62_272e_07bb_0142), Relaxed);
     }
 
     fn write_idle_state(&self) {
