@@ -37,14 +37,15 @@ pub fn shim(checks: &mut Vec<Check>) -> Option<Library> {
     shim
 }
 
-/// Names for the loader's own use, which every library may have.
-const LOADERS_OWN: [&str; 2] = ["_init", "_fini"];
+/// Names that no program asks a driver for: the loader's own, which every library may have, and the software GPU's, by
+/// which the shim knows it.
+const NO_PROGRAMS: [&str; 3] = ["_init", "_fini", "ebb_softgpu_control"];
 
 /// Every name of the driver should be the shim's too; who uses another by name does not find it.
 pub fn exports(driver: &Library, shim: &Library) -> Check {
     const NAME: &str = "exports";
     let ours: BTreeSet<&str> = shim.exports.iter().map(|export| export.name.as_str()).collect();
-    let theirs = || driver.exports.iter().filter(|export| !LOADERS_OWN.contains(&export.name.as_str()));
+    let theirs = || driver.exports.iter().filter(|export| !NO_PROGRAMS.contains(&export.name.as_str()));
     let missing = |function: bool| {
         let missing = theirs().filter(|export| (export.kind == Kind::Function) == function);
         missing
