@@ -25,6 +25,15 @@ impl Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// The span stretched by a ratio, rounded down. It saturates where it does not fit, and when `over` is zero.
+    pub fn scaled(self, by: u32, over: u32) -> Nanos {
+        let stretched = u128::from(self.0) * u128::from(by);
+        match stretched.checked_div(u128::from(over)) {
+            Some(span) => Nanos(u64::try_from(span).unwrap_or(u64::MAX)),
+            None => Nanos::MAX,
+        }
+    }
+
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
@@ -88,6 +97,14 @@ mod tests {
     fn spans_never_wrap() {
         assert_eq!(Nanos(3) - Nanos(5), Nanos::ZERO);
         assert_eq!(Nanos::MAX + Nanos(1), Nanos::MAX);
+    }
+
+    #[test]
+    fn ratios_round_down_and_saturate() {
+        assert_eq!(Nanos(10).scaled(2, 3), Nanos(6));
+        assert_eq!(Nanos::MAX.scaled(3, 3), Nanos::MAX);
+        assert_eq!(Nanos::MAX.scaled(3, 1), Nanos::MAX);
+        assert_eq!(Nanos(1).scaled(1, 0), Nanos::MAX);
     }
 
     #[test]

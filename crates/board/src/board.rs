@@ -1,0 +1,235 @@
+//! A board, and the daemon's half of it.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use model::{Class, Nanos};
+use rustix::fd::{BorrowedFd, OwnedFd};
+
+use crate::condition::Condition;
+use crate::layout::{self, Header, Layout, MAGIC, SEATS, VERSION};
+use crate::reading::Reading;
+use crate::standing::{self, Standing};
+use crate::sync::Ordering;
+use crate::terms::{Change, Terms};
+use crate::text::Label;
+use crate::token::{self, Token};
+use crate::{Error, Seat, Settings, segment};
+
+/// A GPU, as `cuDeviceGetUuid` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gpu(pub [u8; 16]);
+
+/// The place of one process on one board. The generation tells one occupant of a seat from the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    pub seat: u16,
+    pub generation: u32,
+}
+
+/// Who takes a seat.
+#[derive(Clone, Copy, Debug)]
+pub struct Occupant<'a> {
+    pub pid: u32,
+    /// One for each `ebb run`: all processes of a tree share it.
+    pub tenant: u64,
+    pub class: Class,
+    pub weight: u32,
+    pub priority: u32,
+    pub slo: Option<Nanos>,
+    /// As much of it as fits into 64 bytes.
+    pub name: &'a [u8],
+    /// As much of it as fits into 128 bytes.
+    pub program: &'a [u8],
+}
+
+/// The shared segment of one GPU. It stays mapped for as long as the process lives.
+#[derive(Clone, Copy)]
+pub struct Board {
+    pub(crate) layout: &'static Layout,
+}
+
+impl Board {
+    /// Makes a board, and the file by which others open it.
+    pub fn create(gpu: Gpu, settings: &Settings) -> Result<(Board, OwnedFd), Error> {
+        let (layout, file) = segment::create()?;
+        Ok((Board { layout }.begin(gpu, settings), file))
+    }
+
+    /// A board that nobody else sees.
+    pub fn private(gpu: Gpu, settings: &Settings) -> Result<Board, Error> {
+        Ok(Board { layout: segment::private()? }.begin(gpu, settings))
+    }
+
+    /// Opens what somebody says is a board. Its size is made certain before it is mapped, and what it says of itself is
+    /// looked at before anything else is.
+    pub fn open(file: BorrowedFd<'_>) -> Result<Board, Error> {
+        let layout = segment::open(file)?;
+        check(&layout.header)?;
+        Ok(Board { layout })
+    }
+
+    pub(crate) fn begin(self, gpu: Gpu, settings: &Settings) -> Board {
+        let header = &self.layout.header;
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.seats.store(SEATS as u32, Ordering::Relaxed);
+        let (halves, _) = gpu.0.as_chunks::<8>();
+        for (place, half) in header.gpu.iter().zip(halves) {
+            place.store(u64::from_le_bytes(*half), Ordering::Relaxed);
+        }
+        settings.write(header);
+        // SYNC(board-open): pairs with `check`, which looks for the magic first.
+        header.magic.store(MAGIC, Ordering::Release);
+        self
+    }
+
+    pub fn gpu(&self) -> Gpu {
+        let mut bytes = [0; 16];
+        for (place, half) in bytes.chunks_exact_mut(8).zip(&self.layout.header.gpu) {
+            place.copy_from_slice(&half.load(Ordering::Relaxed).to_le_bytes());
+        }
+        Gpu(bytes)
+    }
+
+    /// What is written there, brought within what can work.
+    pub fn settings(&self) -> Settings {
+        Settings::read(&self.layout.header)
+    }
+
+    /// Takes effect as seats look; [`announce`](Board::announce) makes them look now.
+    pub fn set_settings(&self, settings: &Settings) {
+        settings.write(&self.layout.header);
+    }
+
+    /// Gives a free seat to a process; `None` when there is none. The seat shows no life until its occupant does.
+    pub fn take(&self, occupant: &Occupant<'_>) -> Option<Place> {
+        let mut seats = self.layout.seats.iter().zip(0u16..);
+        let (seat, number, generation) = seats.find_map(|(seat, number)| {
+            standing::reserve(&seat.standing).map(|generation| (seat, number, generation))
+        })?;
+        settle(seat, occupant);
+        self.layout.round.below.fetch_max(u32::from(number) + 1, Ordering::Relaxed);
+        standing::publish(&seat.standing, generation);
+        Some(Place { seat: number, generation })
+    }
+
+    /// Ends an occupation, and frees the token if the seat had it; `false` when it was over already.
+    pub fn free(&self, place: Place) -> bool {
+        let Some(seat) = self.seat(place) else { return false };
+        let active = Nanos(seat.heart.active_since.swap(0, Ordering::Relaxed));
+        if !standing::vacate(&seat.standing, place.generation) {
+            return false;
+        }
+        if active != Nanos::ZERO {
+            seat.heart.busy.fetch_add(crate::now().since(active).0, Ordering::Relaxed);
+        }
+        token::forgo(self.layout, place.seat);
+        seat.bell.ring();
+        true
+    }
+
+    /// Changes the terms of a seat and rings its bell; `false` when the place is no longer what it was.
+    pub fn change(&self, place: Place, change: Change) -> bool {
+        let Some(seat) = self.seat(place) else { return false };
+        if !Standing::of(&seat.standing).is(place.generation) {
+            return false;
+        }
+        let terms = seat.terms.read().with(change);
+        seat.terms.write(&terms);
+        seat.bell.ring();
+        true
+    }
+
+    /// Rings every bell: something that concerns all has changed.
+    pub fn announce(&self) {
+        let taken = self.layout.used().iter().filter(|seat| Standing::of(&seat.standing).is_taken());
+        taken.for_each(|seat| seat.bell.ring());
+    }
+
+    /// Who sits where. Each reading belongs to one occupant, or is left out.
+    pub fn seats(&self) -> impl Iterator<Item = (Place, Reading)> {
+        let board = *self;
+        (0..self.layout.used().len())
+            .filter_map(move |number| Reading::take(&board, u16::try_from(number).ok()?))
+    }
+
+    /// Who has the token, and since when.
+    pub fn token(&self) -> Option<(Place, Nanos)> {
+        // Somebody else may have it while we look who it is; then it is as true to look once more.
+        for _ in 0..8 {
+            let token = Token::of(&self.layout.round.token);
+            let number = token.holder()?;
+            let seat = self.layout.seats.get(usize::from(number))?;
+            let standing = Standing::of(&seat.standing);
+            let since = Nanos(seat.held_since.load(Ordering::Relaxed));
+            if standing.is_taken() && Token::of(&self.layout.round.token) == token {
+                return Some((Place { seat: number, generation: standing.generation() }, since));
+            }
+        }
+        None
+    }
+
+    /// For how long latency tenants have had work, all of them added up. It never goes back, so the difference of two
+    /// answers is the time they had in between.
+    pub fn latency_busy(&self, now: Nanos) -> Nanos {
+        let busy = |seat: &layout::Seat| {
+            // A seat that ends its activity first forgets the beginning, then adds it up: between the two it is counted
+            // too low, never twice.
+            let done = Nanos(seat.heart.busy.load(Ordering::Relaxed));
+            let since = Nanos(seat.heart.active_since.load(Ordering::Relaxed));
+            if since == Nanos::ZERO { done } else { done + now.since(since) }
+        };
+        let sum = self.layout.used().iter().map(busy).fold(Nanos::ZERO, |sum, time| sum + time);
+        let highest = self.layout.round.busy.fetch_max(sum.0, Ordering::Relaxed);
+        sum.max(Nanos(highest))
+    }
+
+    /// Whether any latency tenant has work now.
+    pub fn latency_active(&self) -> bool {
+        self.layout.used().iter().any(|seat| seat.heart.active_since.load(Ordering::Relaxed) != 0)
+    }
+
+    /// The tenant's half: takes the place that the daemon gave.
+    pub fn sit(&self, place: Place) -> Result<Seat, Error> {
+        let seat = self.seat(place).filter(|seat| Standing::of(&seat.standing).is(place.generation));
+        seat.map(|_| Seat::new(*self, place)).ok_or(Error::Stale)
+    }
+
+    pub(crate) fn seat(&self, place: Place) -> Option<&'static layout::Seat> {
+        self.layout.seats.get(usize::from(place.seat))
+    }
+}
+
+fn check(header: &Header) -> Result<(), Error> {
+    // SYNC(board-open): pairs with `begin`.
+    if header.magic.load(Ordering::Acquire) != MAGIC {
+        return Err(Error::NotABoard);
+    }
+    let found = header.version.load(Ordering::Relaxed);
+    let same_seats = header.seats.load(Ordering::Relaxed) == SEATS as u32;
+    if found != VERSION || !same_seats {
+        return Err(Error::Version { found });
+    }
+    Ok(())
+}
+
+/// Writes down who takes a reserved seat.
+fn settle(seat: &layout::Seat, occupant: &Occupant<'_>) {
+    let Occupant { class, weight, priority, slo, .. } = *occupant;
+    seat.terms.write(&Terms { class, weight, priority, slo, paused: false });
+    seat.said.write(&Condition::default());
+    seat.name.write(&Label::new(occupant.name));
+    seat.program.write(&Label::new(occupant.program));
+    let plain: [(&AtomicU64, u64); 4] = [
+        (&seat.tenant, occupant.tenant),
+        (&seat.wanted_since, 0),
+        (&seat.heart.beat, 0),
+        (&seat.heart.active_since, 0),
+    ];
+    plain.into_iter().for_each(|(place, value)| place.store(value, Ordering::Relaxed));
+    let pid: &AtomicU32 = &seat.pid;
+    pid.store(occupant.pid, Ordering::Relaxed);
+    seat.virtual_time.store(0, Ordering::Relaxed);
+    seat.held_since.store(0, Ordering::Relaxed);
+    seat.tally.clear();
+    seat.bell.hang();
+}

@@ -1,0 +1,109 @@
+//! How often something took how long.
+//!
+//! Buckets are log-linear: each power of two is cut into four, so a time is known within a fifth of itself at worst, from a
+//! microsecond to a quarter of an hour, in a kilobyte that any number of threads add to without a lock. What is shorter is in the
+//! first bucket and what is longer in the last.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::Nanos;
+
+/// Each power of two is cut into 2² parts.
+const CUT: u32 = 2;
+const PARTS: usize = 1 << CUT;
+/// The first bucket ends at 2¹⁰ ns, about a microsecond.
+const FIRST: u32 = 10;
+/// The last bucket begins at 2⁴⁰ ns, about 1,100 seconds.
+const LAST: u32 = 40;
+
+/// One below, four for each power of two, one above.
+pub const BUCKETS: usize = (LAST - FIRST) as usize * PARTS + 2;
+
+/// Times, counted in shared memory.
+#[repr(C)]
+pub struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+}
+
+/// A histogram at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    buckets: [u64; BUCKETS],
+}
+
+impl Histogram {
+    #[inline]
+    pub fn record(&self, time: Nanos) {
+        self.buckets[bucket(time)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { buckets: std::array::from_fn(|place| self.buckets[place].load(Ordering::Relaxed)) }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.buckets.iter().for_each(|bucket| bucket.store(0, Ordering::Relaxed));
+    }
+
+    #[cfg(all(test, loom))]
+    pub(crate) fn new() -> Histogram {
+        Histogram { buckets: std::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+}
+
+impl Snapshot {
+    pub const EMPTY: Snapshot = Snapshot { buckets: [0; BUCKETS] };
+
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().fold(0, |sum, &bucket| sum.saturating_add(bucket))
+    }
+
+    /// The time that so many of the times do not exceed: the end of the bucket in which it lies, so it is never said to
+    /// be better than it was. `None` when there is nothing to ask about. What is above the last bucket is said to be at
+    /// its beginning: there is no end to name.
+    pub fn quantile(&self, part: f64) -> Option<Nanos> {
+        let count = self.count();
+        if count == 0 || part.is_nan() {
+            return None;
+        }
+        let wanted = ((part.clamp(0.0, 1.0) * count as f64).ceil() as u64).clamp(1, count);
+        let mut seen = 0u64;
+        let place = self.buckets.iter().position(|&bucket| {
+            seen = seen.saturating_add(bucket);
+            seen >= wanted
+        })?;
+        Some(end(place))
+    }
+
+    /// Both together: for several seats of one tenant.
+    pub fn add(&mut self, other: &Snapshot) {
+        for (sum, more) in self.buckets.iter_mut().zip(other.buckets) {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    /// The buckets that are not empty: up to which time, how many.
+    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
+        let all = self.buckets.iter().enumerate();
+        all.filter(|(_, count)| **count != 0).map(|(place, &count)| (end(place), count))
+    }
+}
+
+fn bucket(time: Nanos) -> usize {
+    let power = time.0.checked_ilog2().unwrap_or(0);
+    match power {
+        ..FIRST => 0,
+        LAST.. => BUCKETS - 1,
+        _ => {
+            let part = (time.0 >> (power - CUT)) as usize % PARTS;
+            (power - FIRST) as usize * PARTS + part + 1
+        }
+    }
+}
+
+/// The first time that no longer belongs to a bucket.
+fn end(place: usize) -> Nanos {
+    let place = place.min(BUCKETS - 2);
+    let power = FIRST + (place / PARTS) as u32;
+    Nanos((1 << power) + ((place % PARTS) as u64) * (1 << (power - CUT)))
+}

@@ -1,0 +1,72 @@
+//! The shared segment of one GPU.
+//!
+//! All processes that share a GPU under ebb map one *board*. Each has a *seat* on it, given by the daemon, and from then on
+//! they agree among themselves: who has the *token* (the right of one best-effort seat to put work on the GPU), who wants
+//! it next, who has work that must not wait. The daemon is not on that path. It seats and unseats, changes terms, reads; it
+//! may be killed, and everybody goes on.
+//!
+//! # Whom to trust
+//!
+//! Nobody. The segment is written by all of its tenants, and any of them may be broken or hostile. So every word is an
+//! atomic and any bytes are a value; every number is brought within what can be before it is used; nothing is waited for
+//! without a bound; and whoever is handed a file that is said to be a board makes certain that its size cannot change
+//! before touching it. A hostile tenant can still lie about itself, take more than its share, and spoil the round for the
+//! others, who then share the GPU as badly as they would without ebb. It cannot crash them, read their memory or hang
+//! them. Who must not be able to do even that needs another user's daemon, and another board.
+//!
+//! # Death
+//!
+//! Any process may be killed at any instruction. No state is half of a pair whose other half could be missing: each
+//! change that others depend on is one compare-and-exchange of one word. What a dead process held is freed by the daemon,
+//! and if there is none, by whoever next wants it, after a grace.
+//!
+//! # A guest
+//!
+//! The tenant's half runs inside other people's programs: no heap, no lock, system calls only to sleep and to wake.
+//!
+//! * [`Board`], [`Settings`]: the segment, and the daemon's half
+//! * [`Seat`], [`Turn`], [`Claim`]: the tenant's half
+//! * [`Terms`], [`Change`]: what the daemon says of a seat; [`Condition`]: what a tenant says of itself
+//! * [`Tally`], [`Histogram`]: what is counted; [`Reading`]: all of it, checked
+//! * [`link`]: how a tenant comes by its seat
+//!
+//! Inside: `layout` (the bytes), `segment` (the memory), `standing` (whose seat), `token` (whose turn), `bell` (sleep and
+//! wake).
+
+mod bell;
+mod board;
+mod claim;
+mod condition;
+mod error;
+mod histogram;
+mod layout;
+pub mod link;
+mod reading;
+mod seat;
+mod segment;
+mod settings;
+mod standing;
+mod sync;
+mod tally;
+mod terms;
+mod text;
+mod token;
+
+pub use board::{Board, Gpu, Occupant, Place};
+pub use claim::Claim;
+pub use condition::{Condition, Rung, Why};
+pub use error::Error;
+pub use histogram::{BUCKETS, Histogram, Snapshot};
+pub use layout::{SEATS, VERSION};
+pub use reading::Reading;
+pub use seat::{Seat, Turn};
+pub use settings::Settings;
+pub use tally::{Count, Figures, Tally};
+pub use terms::{Change, HIGHEST_PRIORITY, HIGHEST_WEIGHT, Terms};
+pub use text::Label;
+
+/// The clock of all boards: time since the machine started.
+pub fn now() -> model::Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    model::Nanos(now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs())
+}

@@ -1,0 +1,187 @@
+//! The messages on a socket, with a file beside them.
+
+use std::ffi::CStr;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+
+use model::Nanos;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use super::message::{Granted, Malformed, REPLY_BYTES, REQUEST_BYTES, Registration, Reply, Request};
+use crate::{Board, Error};
+
+/// Room for more files than are expected, so that a surplus is counted, and closed, instead of cut off.
+const FILES: usize = 4;
+
+/// How long a tenant waits before it knocks again where the daemon's queue is full.
+const KNOCK_AGAIN: Nanos = Nanos::from_millis(2);
+
+/// Asks the daemon for a seat, for so long at most. The connection must stay open for as long as the seat is wanted.
+pub fn register(
+    socket: &CStr,
+    registration: &Registration,
+    timeout: Nanos,
+) -> Result<(OwnedFd, Board, Granted), Error> {
+    let deadline = crate::now() + timeout;
+    let connection = connect(socket, deadline)?;
+    send(connection.as_fd(), &Request::Register(*registration).encode(), None)?;
+    await_readable(connection.as_fd(), deadline)?;
+    let mut bytes = [0; REPLY_BYTES];
+    let mut packet = take_packet(connection.as_fd(), &mut bytes)?;
+    let granted = match Reply::decode(packet.bytes(&bytes)?).map_err(Error::Malformed)? {
+        Reply::Granted(granted) => granted,
+        Reply::Refused(reason) => return Err(Error::Refused(reason)),
+    };
+    let file = packet.only_file()?;
+    let board = Board::open(file.as_fd())?;
+    if board.gpu() != registration.gpu {
+        return Err(Error::OtherGpu);
+    }
+    board.sit(granted.place)?;
+    Ok((connection, board, granted))
+}
+
+/// What a tenant sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    Request(Request),
+    /// Not a request; what is wrong with it.
+    Nonsense(Malformed),
+    /// Nothing is there yet.
+    Nothing,
+    /// It hung up.
+    End,
+}
+
+/// The daemon's half: takes one request, if there is one. Never waits; files that come with it are closed.
+pub fn receive(connection: BorrowedFd<'_>) -> Result<Received, Error> {
+    // One byte more than a request has, so that a longer one is not taken for one.
+    let mut bytes = [0; REQUEST_BYTES + 1];
+    let packet = match take_packet(connection, &mut bytes) {
+        Ok(packet) => packet,
+        Err(Error::HungUp) => return Ok(Received::End),
+        Err(Error::Talk(Errno::AGAIN)) => return Ok(Received::Nothing),
+        Err(other) => return Err(other),
+    };
+    let request = packet.bytes(&bytes).map_err(|_| Malformed::Length(bytes.len()));
+    Ok(match request.and_then(Request::decode) {
+        Ok(request) => Received::Request(request),
+        Err(malformed) => Received::Nonsense(malformed),
+    })
+}
+
+/// The daemon's half: answers, with the board's file where there is one. Never waits: who does not read is hung up on.
+pub fn reply(connection: BorrowedFd<'_>, reply: &Reply, board: Option<BorrowedFd<'_>>) -> Result<(), Error> {
+    send(connection, &reply.encode(), board)
+}
+
+fn connect(socket: &CStr, deadline: Nanos) -> Result<OwnedFd, Error> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let connection = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .map_err(Error::Connect)?;
+    let address = SocketAddrUnix::new(socket).map_err(Error::Connect)?;
+    loop {
+        match rustix::net::connect(&connection, &address) {
+            Ok(()) => return Ok(connection),
+            // The queue of a Unix socket is full; there is nothing to poll for.
+            Err(Errno::AGAIN) if crate::now() < deadline => pause(KNOCK_AGAIN),
+            Err(Errno::AGAIN) => return Err(Error::TimedOut),
+            Err(Errno::INTR) => {}
+            Err(other) => return Err(Error::Connect(other)),
+        }
+    }
+}
+
+fn pause(span: Nanos) {
+    // Interrupted or not: whoever pauses looks again.
+    let _ = rustix::thread::nanosleep(&timespec(span));
+}
+
+fn timespec(span: Nanos) -> Timespec {
+    let whole = i64::try_from(span.0 / 1_000_000_000).unwrap_or(i64::MAX);
+    Timespec { tv_sec: whole, tv_nsec: i64::try_from(span.0 % 1_000_000_000).expect("less than a second") }
+}
+
+fn await_readable(connection: BorrowedFd<'_>, deadline: Nanos) -> Result<(), Error> {
+    loop {
+        let left = deadline.since(crate::now());
+        let mut waiting = [PollFd::from_borrowed_fd(connection, PollFlags::IN)];
+        match rustix::event::poll(&mut waiting, Some(&timespec(left))) {
+            Ok(0) => return Err(Error::TimedOut),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(other) => return Err(Error::Talk(other)),
+        }
+    }
+}
+
+fn send(connection: BorrowedFd<'_>, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> Result<(), Error> {
+    let files = file.as_slice();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        let fits = beside.push(SendAncillaryMessage::ScmRights(files));
+        debug_assert!(fits, "there is room for one");
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    match rustix::net::sendmsg(connection, &[IoSlice::new(bytes)], &mut beside, flags) {
+        Ok(_) => Ok(()),
+        Err(Errno::PIPE | Errno::CONNRESET) => Err(Error::HungUp),
+        Err(other) => Err(Error::Talk(other)),
+    }
+}
+
+/// A packet as it came: how long, with how many files, and the first of them.
+struct Packet {
+    length: usize,
+    cut: bool,
+    files: usize,
+    file: Option<OwnedFd>,
+}
+
+impl Packet {
+    fn bytes<'a>(&self, buffer: &'a [u8]) -> Result<&'a [u8], Error> {
+        let bytes = buffer.get(..self.length).filter(|_| !self.cut);
+        bytes.ok_or(Error::Malformed(Malformed::Length(self.length)))
+    }
+
+    fn only_file(&mut self) -> Result<OwnedFd, Error> {
+        let file = self.file.take().filter(|_| self.files == 1);
+        file.ok_or(Error::Files(self.files))
+    }
+}
+
+fn take_packet(connection: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Packet, Error> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let got = match rustix::net::recvmsg(connection, &mut [IoSliceMut::new(buffer)], &mut beside, flags) {
+        Ok(got) => got,
+        Err(Errno::CONNRESET | Errno::PIPE) => return Err(Error::HungUp),
+        Err(other) => return Err(Error::Talk(other)),
+    };
+    let mut packet =
+        Packet { length: got.bytes, cut: got.flags.contains(ReturnFlags::TRUNC), files: 0, file: None };
+    let rights = beside.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    for file in rights.flatten() {
+        packet.files += 1;
+        packet.file.get_or_insert(file);
+    }
+    if got.flags.contains(ReturnFlags::CTRUNC) {
+        packet.files += 1;
+    }
+    // A packet of nothing is how the end looks, too.
+    if packet.length == 0 && packet.files == 0 {
+        return Err(Error::HungUp);
+    }
+    Ok(packet)
+}

@@ -1,0 +1,271 @@
+//! A seat: the tenant's half of a board.
+//!
+//! Everything here runs inside other people's programs: no heap, no lock, and no wait without a bound.
+
+use model::Nanos;
+
+use crate::board::{Board, Place};
+use crate::claim::{self, Claim};
+use crate::condition::Condition;
+use crate::layout;
+use crate::standing::{self, Standing};
+use crate::sync::Ordering;
+use crate::tally::Tally;
+use crate::terms::Terms;
+use crate::token::{self, Token};
+
+/// Nobody sleeps longer without looking round.
+const LONGEST_WAIT: Nanos = Nanos::from_millis(1_000);
+
+/// Whoever waits for a holder to show life looks again no sooner.
+const SHORTEST_LOOK: Nanos = Nanos::from_micros(500);
+
+/// The place of this process. A copy is as good as the original; any thread may use one.
+#[derive(Clone, Copy)]
+pub struct Seat {
+    board: Board,
+    place: Place,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Ours, since then.
+    Mine { since: Nanos },
+    /// Somebody else's. The bell rings when that changes; after this span it is worth looking without having heard it.
+    Others { look_again: Nanos },
+}
+
+impl Seat {
+    pub(crate) fn new(board: Board, place: Place) -> Seat {
+        Seat { board, place }
+    }
+
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    pub fn board(&self) -> Board {
+        self.board
+    }
+
+    /// Whether the seat is still ours.
+    pub fn is_mine(&self) -> bool {
+        self.standing().is(self.place.generation)
+    }
+
+    /// What the daemon says now.
+    pub fn terms(&self) -> Terms {
+        self.own().terms.read()
+    }
+
+    /// The bell's count. Read it before looking for work, and give it to [`wait`](Seat::wait).
+    pub fn bell(&self) -> u32 {
+        self.own().bell.count()
+    }
+
+    /// Sleeps until the bell has rung since it was `seen`, for so long at most and never longer than a second. It may
+    /// return for no reason. A seat that waits shows life: it returns often enough, and beats before it sleeps.
+    pub fn wait(&self, seen: u32, at_most: Nanos) {
+        let grace = self.board.settings().grace;
+        self.beat(crate::now());
+        let breath = Nanos(grace.0 / 2);
+        self.own().bell.wait(seen, at_most.min(breath).min(LONGEST_WAIT));
+        self.beat(crate::now());
+    }
+
+    /// Rings our own bell: from other threads of this process.
+    pub fn ring(&self) {
+        self.own().bell.ring();
+    }
+
+    /// Shows life. A holder, and whoever wants to be one, does so well within the grace of the settings.
+    pub fn beat(&self, now: Nanos) {
+        self.own().heart.beat.store(now.0, Ordering::Relaxed);
+    }
+
+    /// Says that there is work to do. A seat that comes back to the round starts no earlier than those who stayed.
+    pub fn want(&self, now: Nanos) {
+        let own = self.own();
+        self.beat(now);
+        let standing = self.standing();
+        if !standing.is(self.place.generation) {
+            return;
+        }
+        if !standing.wants() {
+            let floor = self.board.layout.round.floor.load(Ordering::Relaxed);
+            let saved = own.virtual_time.load(Ordering::Relaxed);
+            own.virtual_time.store(saved.max(floor), Ordering::Relaxed);
+            own.wanted_since.store(now.0, Ordering::Relaxed);
+            standing::set_wants(&own.standing, self.place.generation, true);
+        }
+        token::wanted();
+    }
+
+    /// Says that there is nothing more to do. A token that we have becomes free; [`leave`](Seat::leave) gives it to the
+    /// right one instead, and charges us.
+    pub fn unwant(&self) {
+        let news = standing::set_wants(&self.own().standing, self.place.generation, false);
+        if news == Some(true) {
+            token::forgo(self.board.layout, self.place.seat);
+        }
+    }
+
+    /// Whether we have the token, and since when.
+    pub fn holds(&self) -> Option<Nanos> {
+        let mine = Token::of(&self.board.layout.round.token).holder() == Some(self.place.seat);
+        (mine && self.is_mine()).then(|| Nanos(self.own().held_since.load(Ordering::Relaxed)))
+    }
+
+    /// Whether somebody else wants the token.
+    pub fn others_want(&self) -> bool {
+        let others =
+            self.board.layout.used().iter().zip(0u16..).filter(|(_, number)| *number != self.place.seat);
+        others.into_iter().any(|(seat, _)| Standing::of(&seat.standing).wants())
+    }
+
+    /// Asks for the token, which we want from now on: takes it when it is free, or when its holder has shown no life for
+    /// longer than the grace. A paused seat does not get it.
+    pub fn try_hold(&self, now: Nanos) -> Turn {
+        self.want(now);
+        let settings = self.board.settings();
+        let token = Token::of(&self.board.layout.round.token);
+        let others = Turn::Others { look_again: settings.grace };
+        if !self.is_mine() {
+            return others;
+        }
+        let lifeless = match token.holder() {
+            Some(seat) if seat == self.place.seat => {
+                return Turn::Mine { since: Nanos(self.own().held_since.load(Ordering::Relaxed)) };
+            }
+            Some(seat) => {
+                let holder = self.board.layout.seats.get(usize::from(seat));
+                if let Some(holder) = holder.filter(|holder| !token::is_lifeless(holder, now, settings.grace))
+                {
+                    return Turn::Others { look_again: patience(holder, now, settings.grace) };
+                }
+                holder
+            }
+            None => None,
+        };
+        if self.terms().paused {
+            return others;
+        }
+        let place = self.place;
+        if !token::give(self.board.layout, token, place.seat, place.generation, now) {
+            return Turn::Others { look_again: SHORTEST_LOOK };
+        }
+        if let Some(holder) = lifeless {
+            holder.tally.lost.add(1);
+            self.tally().taken_over.add(1);
+        }
+        Turn::Mine { since: now }
+    }
+
+    /// Passes the token to whom `choose` picks among those who want it and show life, ourselves included if we still want
+    /// it, and rings the bell of that seat. Who has it now: perhaps still we, with a new quantum. `None`: it is free, or it
+    /// was not ours.
+    ///
+    /// `used` is the time for which we had it; it is charged here, by our weight and the number of our siblings. Time that
+    /// nobody else wanted is not charged.
+    pub fn pass(
+        &self,
+        now: Nanos,
+        used: Nanos,
+        choose: &mut dyn FnMut(&[Claim]) -> Option<usize>,
+    ) -> Option<Place> {
+        self.beat(now);
+        let layout = self.board.layout;
+        let token = Token::of(&layout.round.token);
+        let claims = claim::collect(&self.board, now);
+        let claims = self.charge(claims, now, used);
+        if token.holder() != Some(self.place.seat) || !self.is_mine() {
+            return None;
+        }
+        self.tally().passes.add(1);
+        let chosen = choose(claims.as_slice()).and_then(|place| claims.as_slice().get(place));
+        let Some(next) = chosen.map(|claim| claim.place) else {
+            token::free(layout, token);
+            return None;
+        };
+        if !token::give(layout, token, next.seat, next.generation, now) {
+            return None;
+        }
+        if next != self.place {
+            self.board.seat(next)?.bell.ring();
+        }
+        Some(next)
+    }
+
+    /// Says that there is nothing more to do, and passes the token, if we have it, to whom `choose` picks among the others.
+    pub fn leave(
+        &self,
+        now: Nanos,
+        used: Nanos,
+        choose: &mut dyn FnMut(&[Claim]) -> Option<usize>,
+    ) -> Option<Place> {
+        standing::set_wants(&self.own().standing, self.place.generation, false)?;
+        let next = self.pass(now, used, choose);
+        // Somebody may have given it to us while we were saying so.
+        token::forgo(self.board.layout, self.place.seat);
+        next
+    }
+
+    /// Says how things are with this tenant.
+    pub fn say(&self, condition: Condition) {
+        self.own().said.write(&condition);
+    }
+
+    pub fn tally(&self) -> &'static Tally {
+        &self.own().tally
+    }
+
+    /// A latency tenant has work from now on.
+    #[inline]
+    pub fn activate(&self, now: Nanos) {
+        self.own().heart.active_since.store(now.0.max(1), Ordering::Relaxed);
+    }
+
+    /// A latency tenant's work, begun at `since`, is done.
+    #[inline]
+    pub fn deactivate(&self, now: Nanos, since: Nanos) {
+        let heart = &self.own().heart;
+        heart.active_since.store(0, Ordering::Relaxed);
+        heart.busy.fetch_add(now.since(since).0, Ordering::Relaxed);
+    }
+
+    /// Moves our virtual time, and the floor for newcomers; the claims as they are then.
+    fn charge(&self, mut claims: claim::Claims, now: Nanos, used: Nanos) -> claim::Claims {
+        let own = self.own();
+        let tenant = own.tenant.load(Ordering::Relaxed);
+        let others = claims.as_slice().iter().filter(|claim| claim.place.seat != self.place.seat);
+        let (mut siblings, mut contested) = (1u32, Nanos::ZERO);
+        for other in others {
+            siblings += u32::from(other.tenant == tenant);
+            contested = contested.max(now.since(other.wanted_since));
+        }
+        let charged = used.min(contested).scaled(siblings, self.terms().weight);
+        let before = Nanos(own.virtual_time.load(Ordering::Relaxed));
+        let after = before + charged;
+        own.virtual_time.store(after.0, Ordering::Relaxed);
+        claims.set_virtual_time(self.place, after);
+        if let Some(least) = claims.as_slice().iter().map(|claim| claim.virtual_time).min() {
+            self.board.layout.round.floor.fetch_max(least.0, Ordering::Relaxed);
+        }
+        claims
+    }
+
+    fn own(&self) -> &'static layout::Seat {
+        self.board.seat(self.place).expect("a seat is made only for a place that exists")
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::of(&self.own().standing)
+    }
+}
+
+/// When a holder that shows no more life from now on would lose the token.
+fn patience(holder: &layout::Seat, now: Nanos, grace: Nanos) -> Nanos {
+    let beat = Nanos(holder.heart.beat.load(Ordering::Relaxed));
+    (beat + grace).since(now).clamp(SHORTEST_LOOK, grace + SHORTEST_LOOK)
+}

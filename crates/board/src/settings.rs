@@ -1,0 +1,59 @@
+//! What the daemon decides for all seats of a GPU.
+
+use model::Nanos;
+
+use crate::layout::Header;
+use crate::sync::Ordering;
+
+/// The rules of the round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a seat has the token while others want it.
+    pub quantum: Nanos,
+    /// How much work, as time, a holder may have on the GPU.
+    pub in_flight: Nanos,
+    /// A holder with nothing to do for so long passes the token on.
+    pub idle: Nanos,
+    /// A holder that has shown no life for so long loses the token.
+    pub grace: Nanos,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            quantum: Nanos::from_millis(30),
+            in_flight: Nanos::from_millis(8),
+            idle: Nanos::from_micros(500),
+            grace: Nanos::from_millis(50),
+        }
+    }
+}
+
+impl Settings {
+    /// The nearest settings that can work. Whoever writes them to a board or reads them from one gets these: a board may
+    /// say anything.
+    pub fn sane(self) -> Settings {
+        let within = |time: Nanos, least: Nanos, most: Nanos| time.clamp(least, most);
+        let (hundredth, minute) = (Nanos::from_micros(10), Nanos::from_millis(60_000));
+        Settings {
+            quantum: within(self.quantum, Nanos::from_micros(100), minute),
+            in_flight: within(self.in_flight, Nanos::from_micros(100), minute),
+            idle: within(self.idle, hundredth, minute),
+            grace: within(self.grace, Nanos::from_millis(1), minute),
+        }
+    }
+
+    pub(crate) fn write(self, header: &Header) {
+        let sane = self.sane();
+        header.quantum.store(sane.quantum.0, Ordering::Relaxed);
+        header.in_flight.store(sane.in_flight.0, Ordering::Relaxed);
+        header.idle.store(sane.idle.0, Ordering::Relaxed);
+        header.grace.store(sane.grace.0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(header: &Header) -> Settings {
+        let of = |word: &std::sync::atomic::AtomicU64| Nanos(word.load(Ordering::Relaxed));
+        let (quantum, in_flight) = (of(&header.quantum), of(&header.in_flight));
+        Settings { quantum, in_flight, idle: of(&header.idle), grace: of(&header.grace) }.sane()
+    }
+}
