@@ -12,4 +12,4 @@ mod time;
 
 pub use class::{Class, Domain, UnknownWord};
 pub use geometry::Dim3;
-pub use time::Nanos;
+pub use time::{Nanos, NoSpan};

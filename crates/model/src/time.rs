@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A moment or a span in nanoseconds. Which clock a moment belongs to is said by whoever hands it out.
@@ -89,9 +90,53 @@ impl fmt::Display for Nanos {
     }
 }
 
+/// A text that is no span of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoSpan(pub String);
+
+impl fmt::Display for NoSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no time; write a number and a unit, such as 500us, 20ms or 1s", self.0)
+    }
+}
+
+impl std::error::Error for NoSpan {}
+
+impl FromStr for Nanos {
+    type Err = NoSpan;
+
+    /// As people write spans: a whole number and a unit, with or without a space between.
+    fn from_str(text: &str) -> Result<Nanos, NoSpan> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let scale = match unit.trim_start() {
+            "ns" => Some(1),
+            "us" | "µs" => Some(1_000),
+            "ms" => Some(1_000_000),
+            "s" => Some(1_000_000_000),
+            _ => None,
+        };
+        let nanos =
+            number.parse::<u64>().ok().zip(scale).and_then(|(number, scale)| number.checked_mul(scale));
+        nanos.map(Nanos).ok_or_else(|| NoSpan(text.to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_read_as_people_write_them() {
+        let read = |text: &str| text.parse::<Nanos>();
+        assert_eq!(read("30ms"), Ok(Nanos::from_millis(30)));
+        assert_eq!(read("500 us"), Ok(Nanos::from_micros(500)));
+        assert_eq!(read("7µs"), read("7us"));
+        assert_eq!(read("0s"), Ok(Nanos::ZERO));
+        for wrong in ["", "30", "ms", "-1ms", "1.5ms", "1h", "99999999999999999999s", "18446744074s"] {
+            assert!(read(wrong).unwrap_err().to_string().contains("20ms"), "{wrong}");
+        }
+    }
 
     #[test]
     fn spans_never_wrap() {

@@ -1,0 +1,35 @@
+//! Why the daemon does not run, and why it does not answer.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error(transparent)]
+    Folder(#[from] installation::Error),
+    #[error("{} cannot be made ({source}); see who owns the folder and whether it can be written to", .path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{} is there and is no socket; move it away", .path.display())]
+    NoSocket { path: PathBuf },
+    #[error("the path {} is too long for a socket; name a shorter folder with EBB_RUNTIME_DIR", .path.display())]
+    LongPath { path: PathBuf },
+    #[error("a daemon runs already in {}; end it first, or let it serve", .folder.display())]
+    Taken { folder: PathBuf },
+    #[error("{}{}: {message}", .path.display(), .line.map(|line| format!(":{line}")).unwrap_or_default())]
+    Configuration { path: PathBuf, line: Option<usize>, message: String },
+    #[error("the system refuses what a daemon needs ({0}); see the limits of this process")]
+    System(#[from] io::Error),
+    #[error("no daemon answers at {}; `ebb run` starts one, or start `ebb daemon` yourself", .socket.display())]
+    NoDaemon { socket: PathBuf },
+    #[error("{} may not be used by you; ask who owns it for access", .socket.display())]
+    Forbidden { socket: PathBuf },
+    #[error("the daemon at {} does not answer as it should ({reason}); it may be of another version", .socket.display())]
+    Unclear { socket: PathBuf, reason: String },
+    /// What the daemon says about a request that it does not grant.
+    #[error("{0}")]
+    Refused(String),
+    #[error("the daemon was started and did not answer within {seconds} s{}; try `ebb daemon`", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
+    Silent { seconds: u64, said: Option<String> },
+}

@@ -1,0 +1,41 @@
+//! The daemon: who sits at which GPU.
+//!
+//! Tenants share a GPU by its board and by nothing else, so somebody must make the boards, hand them out, and know when a
+//! process is gone. That is all this is for. It is on nobody's path: tenants that have their seat go on when it is killed, and
+//! find their way to the next one.
+//!
+//! # Whom to trust
+//!
+//! Nobody who connects. User, groups and process of a peer are asked of the kernel (`peer`); what a peer may claim is
+//! decided by rules ([`configuration`]); what it sends is bounded in size, number and time (`server`). What it calls itself is
+//! text that may be printed, and nothing more.
+//!
+//! # The rooms
+//!
+//! * [`place`](Place): the folder with sockets, lock and log; `listener`: a socket that appears when it is ready
+//! * `server`: the one thread, connections, limits; [`serve`] is the whole life of a daemon
+//! * `registry`: boards, seats, tenants, ceilings applied; it knows no socket
+//! * [`request`], [`report`]: what can be asked in words, and what is answered
+//! * [`client`], [`start`]: the other end
+//!
+//! **Never in here:** PTX, kernels, handles of CUDA. A daemon that knows less can break less.
+
+mod configuration;
+mod error;
+mod listener;
+mod log;
+mod names;
+mod peer;
+mod place;
+mod registry;
+mod server;
+
+pub mod client;
+pub mod report;
+pub mod request;
+pub mod start;
+
+pub use configuration::{Ceiling, Ceilings, Configuration, Rule, Scope, Sockets, Subject};
+pub use error::Error;
+pub use place::Place;
+pub use server::{Options, Outcome, serve};

@@ -1,0 +1,302 @@
+//! Who sits at which GPU, with which terms.
+//!
+//! What is written here is what the kernel said of a process and what the rules granted it. Boards can be written by
+//! all of their tenants, so they are asked only for what tenants say about themselves.
+//!
+//! A tenant is a number that its processes bring along, together with the user they run as: nobody joins a tenant of
+//! somebody else by saying its number. Changes made to a tenant while it runs, a pause say, hold for the processes that it
+//! starts later, and are forgotten when the last of them and the process that began it are gone.
+//!
+//! * `change`: tenants by name, and what an admin may do to them
+//! * `summary`: all of it, as a report
+
+mod change;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use board::link::{Granted, Reason, Registration};
+use board::{Board, Change, Gpu, Occupant, Terms};
+use model::{Class, Nanos};
+
+use crate::Configuration;
+use crate::peer::Peer;
+use crate::request::{Outlook, Wish};
+
+/// More GPUs than any machine has. A tenant names its GPU itself, so there must be a bound.
+const BOARDS: usize = 64;
+
+/// How long the board of a GPU stays when nobody sits at it.
+const EMPTY_FOR: Nanos = Nanos::from_millis(30_000);
+
+/// A seat that was given, as the daemon counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u64);
+
+/// A tenant: whose it is, and the number its processes say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TenantKey {
+    pub user: u32,
+    claimed: u64,
+}
+
+#[derive(Debug)]
+struct Tenant {
+    /// Its number on boards and in reports: what its processes say, unless that is somebody else's.
+    number: u64,
+    /// What was changed about it while it ran.
+    wish: Wish,
+    /// Seats and guests.
+    members: usize,
+}
+
+/// One process at one GPU.
+#[derive(Debug)]
+struct Sitting {
+    gpu: Gpu,
+    place: board::Place,
+    pid: u32,
+    user: u32,
+    groups: Vec<u32>,
+    tenant: TenantKey,
+    name: String,
+    asked: Terms,
+    granted: Terms,
+    lowered: bool,
+}
+
+struct Table {
+    board: Board,
+    file: OwnedFd,
+    seats: usize,
+    empty_since: Nanos,
+}
+
+pub struct Registry {
+    configuration: Configuration,
+    /// Of this daemon, other than that of any before it.
+    generation: u64,
+    began: Nanos,
+    folder: PathBuf,
+    tables: BTreeMap<Gpu, Table>,
+    sittings: BTreeMap<Ticket, Sitting>,
+    tenants: BTreeMap<TenantKey, Tenant>,
+    next: u64,
+    /// Registrations that were not granted.
+    pub refused: u64,
+    /// What is wrong with the daemon itself, for the report.
+    pub remark: Option<String>,
+    /// Where the configuration is, for the report.
+    pub configuration_file: Option<PathBuf>,
+}
+
+impl Registry {
+    pub fn new(configuration: Configuration, generation: u64, folder: PathBuf) -> Registry {
+        Registry {
+            configuration,
+            generation,
+            began: board::now(),
+            folder,
+            tables: BTreeMap::new(),
+            sittings: BTreeMap::new(),
+            tenants: BTreeMap::new(),
+            next: 0,
+            refused: 0,
+            remark: None,
+            configuration_file: None,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sittings.is_empty()
+    }
+
+    /// Seats a process. Its claims are lowered to what its user may have.
+    pub fn register(
+        &mut self,
+        peer: &Peer,
+        registration: &Registration,
+    ) -> Result<(Ticket, Granted), Reason> {
+        self.table(registration.gpu)?;
+        let Registration { class, weight, priority, slo, .. } = *registration;
+        let asked = Terms { class, weight, priority, slo, paused: false };
+        let claimed = match registration.tenant {
+            0 => alone(peer.number(), self.generation),
+            claimed => claimed,
+        };
+        let tenant = self.expect(peer.user, claimed);
+        let (terms, lowered) = self.granted(asked, peer.user, &peer.groups, tenant);
+        let occupant = Occupant {
+            pid: peer.number(),
+            tenant: self.tenants[&tenant].number,
+            class: terms.class,
+            weight: terms.weight,
+            priority: terms.priority,
+            slo: terms.slo,
+            name: registration.name.as_bytes(),
+            program: registration.program.as_bytes(),
+        };
+        let table = self.tables.get_mut(&registration.gpu).expect("it was found or made above");
+        let Some(place) = table.board.take(&occupant) else {
+            self.forget(tenant);
+            return Err(Reason::Full);
+        };
+        table.seats += 1;
+        if terms.paused {
+            table.board.change(place, Change::Paused(true));
+        }
+        // Others may have to yield to this one, or share with it.
+        table.board.announce();
+        self.next += 1;
+        let sitting = Sitting {
+            gpu: registration.gpu,
+            place,
+            pid: peer.number(),
+            user: peer.user,
+            groups: peer.groups.clone(),
+            tenant,
+            name: registration.name.printable(),
+            asked,
+            granted: terms,
+            lowered,
+        };
+        self.sittings.insert(Ticket(self.next), sitting);
+        Ok((Ticket(self.next), Granted { place, class: terms.class, lowered, generation: self.generation }))
+    }
+
+    /// The board of a seat, as a file to pass on.
+    pub fn file(&self, ticket: Ticket) -> Option<BorrowedFd<'_>> {
+        let sitting = self.sittings.get(&ticket)?;
+        self.tables.get(&sitting.gpu).map(|table| table.file.as_fd())
+    }
+
+    /// Frees a seat, whatever became of who sat there.
+    pub fn leave(&mut self, ticket: Ticket, now: Nanos) {
+        let Some(sitting) = self.sittings.remove(&ticket) else { return };
+        if let Some(table) = self.tables.get_mut(&sitting.gpu) {
+            table.board.free(sitting.place);
+            table.board.announce();
+            table.seats -= 1;
+            table.empty_since = now;
+        }
+        self.forget(sitting.tenant);
+    }
+
+    /// Counts a member of a tenant, who keeps what is known about it.
+    pub fn expect(&mut self, user: u32, claimed: u64) -> TenantKey {
+        let key = TenantKey { user, claimed };
+        if !self.tenants.contains_key(&key) {
+            let number = self.free_number(claimed);
+            self.tenants.insert(key, Tenant { number, wish: Wish::default(), members: 0 });
+        }
+        self.tenants.get_mut(&key).expect("it is there or was just put there").members += 1;
+        key
+    }
+
+    pub fn forget(&mut self, key: TenantKey) {
+        let Some(tenant) = self.tenants.get_mut(&key) else { return };
+        tenant.members -= 1;
+        if tenant.members == 0 {
+            self.tenants.remove(&key);
+        }
+    }
+
+    /// What a claim of a peer would get.
+    pub fn outlook(&self, peer: &Peer, class: Class, weight: u32, priority: u32) -> Outlook {
+        let asked = Terms { class, weight, priority, ..Terms::default() };
+        let (granted, lowered) = self.configuration.ceilings.of(peer.user, &peer.groups).lower(asked);
+        let Terms { class, weight, priority, .. } = granted;
+        Outlook { class: class.to_string(), weight, priority, lowered }
+    }
+
+    /// Takes another configuration into use, for those who are there too.
+    pub fn configure(&mut self, configuration: Configuration) {
+        self.configuration = configuration;
+        for table in self.tables.values() {
+            table.board.set_settings(&self.configuration.token);
+            table.board.announce();
+        }
+        let tickets: Vec<_> = self.sittings.keys().copied().collect();
+        tickets.into_iter().for_each(|ticket| self.apply(ticket));
+    }
+
+    /// Removes boards at which nobody has sat for a while.
+    pub fn clear_tables(&mut self, now: Nanos) {
+        self.tables.retain(|_, table| table.seats > 0 || now.since(table.empty_since) < EMPTY_FOR);
+    }
+
+    /// When a board may next be removed.
+    pub fn next_clearance(&self) -> Option<Nanos> {
+        let empty = self.tables.values().filter(|table| table.seats == 0);
+        empty.map(|table| table.empty_since + EMPTY_FOR).min()
+    }
+
+    /// Terms by ceiling, and over them what an admin decided.
+    fn granted(&self, asked: Terms, user: u32, groups: &[u32], tenant: TenantKey) -> (Terms, bool) {
+        let (lowered, is_lower) = self.configuration.ceilings.of(user, groups).lower(asked);
+        let wish = self.tenants.get(&tenant).map(|tenant| tenant.wish).unwrap_or_default();
+        let terms = Terms {
+            class: wish.class.unwrap_or(lowered.class),
+            weight: wish.weight.unwrap_or(lowered.weight),
+            priority: wish.priority.unwrap_or(lowered.priority),
+            slo: wish.slo.unwrap_or(lowered.slo),
+            paused: wish.paused.unwrap_or(lowered.paused),
+        };
+        (terms, is_lower && wish.class.is_none())
+    }
+
+    /// Finds anew what a seat has, and tells the board.
+    fn apply(&mut self, ticket: Ticket) {
+        let Some(sitting) = self.sittings.get(&ticket) else { return };
+        let (terms, lowered) = self.granted(sitting.asked, sitting.user, &sitting.groups, sitting.tenant);
+        let sitting = self.sittings.get_mut(&ticket).expect("it was found above");
+        let before = std::mem::replace(&mut sitting.granted, terms);
+        sitting.lowered = lowered;
+        let Some(table) = self.tables.get(&sitting.gpu) else { return };
+        let change = |differs: bool, change| {
+            if differs {
+                table.board.change(sitting.place, change);
+            }
+        };
+        change(before.class != terms.class, Change::Class(terms.class));
+        change(before.weight != terms.weight, Change::Weight(terms.weight));
+        change(before.priority != terms.priority, Change::Priority(terms.priority));
+        change(before.slo != terms.slo, Change::Slo(terms.slo));
+        change(before.paused != terms.paused, Change::Paused(terms.paused));
+        if before != terms {
+            table.board.announce();
+        }
+    }
+
+    fn table(&mut self, gpu: Gpu) -> Result<(), Reason> {
+        if self.tables.contains_key(&gpu) {
+            return Ok(());
+        }
+        if self.tables.len() >= BOARDS {
+            return Err(Reason::TooMany);
+        }
+        let (board, file) = Board::create(gpu, &self.configuration.token).map_err(|_| Reason::Failed)?;
+        self.tables.insert(gpu, Table { board, file, seats: 0, empty_since: board::now() });
+        Ok(())
+    }
+
+    /// The number a tenant claims, or another one where it is taken.
+    fn free_number(&self, claimed: u64) -> u64 {
+        let taken = |number: u64| self.tenants.values().any(|tenant| tenant.number == number);
+        let mut number = claimed;
+        while number == 0 || taken(number) {
+            // Any walk that meets all numbers does.
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        }
+        number
+    }
+}
+
+/// The number of a process that belongs to no tree.
+fn alone(pid: u32, generation: u64) -> u64 {
+    (generation ^ u64::from(pid).rotate_left(32)) | 1
+}

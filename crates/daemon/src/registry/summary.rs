@@ -1,0 +1,186 @@
+//! The boards and those who sit at them, as a report.
+
+use board::{Figures, Gpu, Reading, Rung, Snapshot, Why};
+use model::{Class, Nanos};
+
+use super::{Registry, Sitting, Table};
+use crate::configuration::Scope;
+use crate::report::{Asked, Counters, Daemon, Holder, Process, Report, Settings, State, Times};
+
+/// A tenant that has shown no life for so long is said to be silent. Its helper thread beats far more often.
+const SILENT_FOR: Nanos = Nanos::from_millis(5_000);
+
+impl Registry {
+    pub fn report(&self, now: Nanos) -> Report {
+        let gpus: Vec<_> = self.tables.iter().map(|(gpu, table)| self.gpu(*gpu, table, now)).collect();
+        let mut sentences: Vec<String> = self.remark.clone().into_iter().collect();
+        if self.refused > 0 {
+            let many = if self.refused == 1 { "registration was" } else { "registrations were" };
+            sentences.push(format!("{} {many} refused; the daemon's log says why.", self.refused));
+        }
+        sentences.extend(gpus.iter().flat_map(|gpu| &gpu.processes).flat_map(sentences_about));
+        Report { version: env!("CARGO_PKG_VERSION").to_owned(), daemon: self.daemon(now), gpus, sentences }
+    }
+
+    fn daemon(&self, now: Nanos) -> Daemon {
+        Daemon {
+            pid: std::process::id(),
+            generation: format!("{:016x}", self.generation),
+            scope: match self.configuration.ceilings.scope {
+                Scope::Machine => "machine".to_owned(),
+                Scope::User => "user".to_owned(),
+            },
+            folder: self.folder.display().to_string(),
+            uptime_ns: now.since(self.began).0,
+            configuration: self.configuration_file.as_ref().map(|path| path.display().to_string()),
+            refused: self.refused,
+        }
+    }
+
+    fn gpu(&self, gpu: Gpu, table: &Table, now: Nanos) -> crate::report::Gpu {
+        let settings = table.board.settings();
+        let readings: Vec<_> = table.board.seats().collect();
+        let all: u64 =
+            readings.iter().fold(0, |sum, (_, reading)| sum.saturating_add(reading.figures.gpu_ns));
+        let at = |sitting: &&Sitting| sitting.gpu == gpu;
+        let processes = self.sittings.values().filter(at).filter_map(|sitting| {
+            let (_, reading) = readings.iter().find(|(place, _)| *place == sitting.place)?;
+            Some(self.process(sitting, reading, all, now))
+        });
+        let processes: Vec<_> = processes.collect();
+        let token = table.board.token().and_then(|(place, since)| {
+            let sitting = self.sittings.values().filter(at).find(|sitting| sitting.place == place)?;
+            Some(Holder { pid: sitting.pid, name: sitting.name.clone(), held_ns: now.since(since).0 })
+        });
+        crate::report::Gpu {
+            uuid: uuid(gpu),
+            settings: Settings {
+                quantum_ns: settings.quantum.0,
+                in_flight_ns: settings.in_flight.0,
+                idle_ns: settings.idle.0,
+                grace_ns: settings.grace.0,
+            },
+            token,
+            processes,
+        }
+    }
+
+    fn process(&self, sitting: &Sitting, reading: &Reading, all: u64, now: Nanos) -> Process {
+        let condition = &reading.condition;
+        let terms = sitting.granted;
+        Process {
+            pid: sitting.pid,
+            user: sitting.user,
+            tenant: format!("{:016x}", self.tenants[&sitting.tenant].number),
+            name: sitting.name.clone(),
+            program: reading.program.clone(),
+            seat: sitting.place.seat,
+            class: terms.class.to_string(),
+            weight: terms.weight,
+            priority: terms.priority,
+            slo_p99_ns: terms.slo.map(|slo| slo.0),
+            lowered: sitting.lowered,
+            asked: Asked {
+                class: sitting.asked.class.to_string(),
+                weight: sitting.asked.weight,
+                priority: sitting.asked.priority,
+            },
+            state: state(terms.class, terms.paused, reading),
+            rung: condition.rung.name().to_owned(),
+            why: condition.why.name().to_owned(),
+            reason: reason(condition.rung, condition.why),
+            detail: condition.detail,
+            slice_ns: condition.slice.map(|slice| slice.0),
+            share_permille: share(reading.figures.gpu_ns, all),
+            heartbeat_age_ns: reading.heartbeat.map(|beat| now.since(beat).0),
+            daemon_lost: condition.daemon_lost,
+            counters: counters(&reading.figures),
+            bursts: times(&reading.figures.burst_times),
+            waits: times(&reading.figures.wait_times),
+            handovers: times(&reading.figures.handover_times),
+        }
+    }
+}
+
+fn state(class: Class, paused: bool, reading: &Reading) -> State {
+    match class {
+        _ if paused => State::Paused,
+        _ if reading.holding => State::Holding,
+        _ if reading.wanting => State::Waiting,
+        Class::Latency if reading.active_since.is_some() => State::Running,
+        _ => State::Idle,
+    }
+}
+
+fn reason(rung: Rung, why: Why) -> String {
+    match why {
+        Why::Unsaid => "it has not said how it can be stopped".to_owned(),
+        Why::Ok => rung.sentence().to_owned(),
+        other => format!("{}: {}", rung.sentence(), other.sentence()),
+    }
+}
+
+/// In thousandths. Tenants write these numbers, so they may be anything.
+fn share(part: u64, all: u64) -> u64 {
+    u64::try_from(u128::from(part) * 1000 / u128::from(all.max(1))).unwrap_or(1000).min(1000)
+}
+
+fn times(snapshot: &Snapshot) -> Times {
+    let at = |part| snapshot.quantile(part).map(|time| time.0);
+    Times { count: snapshot.count(), p50_ns: at(0.5), p99_ns: at(0.99) }
+}
+
+fn counters(figures: &Figures) -> Counters {
+    Counters {
+        submissions: figures.submissions,
+        gpu_ns: figures.gpu_ns,
+        held_ns: figures.held_ns,
+        wait_ns: figures.wait_ns,
+        waits: figures.waits,
+        passes: figures.passes,
+        stops_hold: figures.stops_hold,
+        stops_switch: figures.stops_switch,
+        preempted: figures.preempted,
+        taken_over: figures.taken_over,
+        lost: figures.lost,
+        bursts: figures.bursts,
+        burst_ns: figures.burst_ns,
+        bursts_unended: figures.bursts_unended,
+        slo_missed: figures.slo_missed,
+        daemon_losses: figures.daemon_losses,
+        refusals: figures.refusals,
+    }
+}
+
+/// What is not as it should be with a process.
+fn sentences_about(process: &Process) -> Vec<String> {
+    let Process { pid, name, .. } = process;
+    let mut sentences = Vec::new();
+    let mut say = |sentence: String| sentences.push(format!("{name} ({pid}) {sentence}"));
+    if process.lowered {
+        let Asked { class, weight, priority } = &process.asked;
+        say(format!(
+            "asked for class {class}, weight {weight}, priority {priority}, which is more than its user may have."
+        ));
+    }
+    let fine = ["ok", "unsaid", "latency"].contains(&process.why.as_str());
+    if !fine {
+        let detail = if process.detail == 0 { String::new() } else { format!(" ({:#x})", process.detail) };
+        say(format!("{}{detail}.", process.reason));
+    }
+    if process.daemon_lost {
+        say("has lost its daemon and works by the board alone.".to_owned());
+    }
+    if process.heartbeat_age_ns.is_some_and(|age| age > SILENT_FOR.0) {
+        say("has shown no sign of life for some time; it may be stopped.".to_owned());
+    }
+    sentences
+}
+
+/// As NVIDIA's tools write it.
+fn uuid(Gpu(bytes): Gpu) -> String {
+    let hex = |range: std::ops::Range<usize>| {
+        bytes[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    format!("GPU-{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16))
+}

@@ -1,0 +1,154 @@
+//! What the daemon reports: the boards, read at one moment, for programs and for those who print.
+//!
+//! One declaration serves both ends of the socket. Times are whole nanoseconds and shares thousandths, so that every
+//! number is an integer. Keys are added, never renamed.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    pub version: String,
+    pub daemon: Daemon,
+    pub gpus: Vec<Gpu>,
+    /// What is not as it should be, for people.
+    pub sentences: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Daemon {
+    pub pid: u32,
+    /// Another one with each start, 16 hexadecimal digits.
+    pub generation: String,
+    pub scope: String,
+    pub folder: String,
+    pub uptime_ns: u64,
+    /// Where the configuration is, whether or not there is a file.
+    pub configuration: Option<String>,
+    /// Registrations that were not granted since the start.
+    pub refused: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// As NVIDIA's tools write it.
+    pub uuid: String,
+    pub settings: Settings,
+    /// Who may put best-effort work on the GPU now.
+    pub token: Option<Holder>,
+    pub processes: Vec<Process>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    pub quantum_ns: u64,
+    pub in_flight_ns: u64,
+    pub idle_ns: u64,
+    pub grace_ns: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    pub pid: u32,
+    pub name: String,
+    pub held_ns: u64,
+}
+
+/// One process on one GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    pub user: u32,
+    /// 16 hexadecimal digits; the processes of one `ebb run` have the same.
+    pub tenant: String,
+    pub name: String,
+    pub program: String,
+    pub seat: u16,
+    pub class: String,
+    pub weight: u32,
+    pub priority: u32,
+    pub slo_p99_ns: Option<u64>,
+    /// It asked for more than it may have.
+    pub lowered: bool,
+    pub asked: Asked,
+    pub state: State,
+    pub rung: String,
+    /// The reason for the rung: one word, and a sentence.
+    pub why: String,
+    pub reason: String,
+    /// More about the reason, such as a status of the driver; nought if there is none.
+    pub detail: u32,
+    /// The timeslice that was set; `null` means the driver's own.
+    pub slice_ns: Option<u64>,
+    /// Of the GPU time of all on this GPU, in thousandths.
+    pub share_permille: u64,
+    /// Since it last showed life; `null`: it never has.
+    pub heartbeat_age_ns: Option<u64>,
+    pub daemon_lost: bool,
+    pub counters: Counters,
+    pub bursts: Times,
+    pub waits: Times,
+    pub handovers: Times,
+}
+
+/// What a process asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    pub class: String,
+    pub weight: u32,
+    pub priority: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Stands still because somebody said so.
+    Paused,
+    /// Has the token.
+    Holding,
+    /// Wants the token.
+    Waiting,
+    /// A latency tenant in the middle of a burst.
+    Running,
+    Idle,
+}
+
+impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Paused => "paused",
+            State::Holding => "holding",
+            State::Waiting => "waiting",
+            State::Running => "running",
+            State::Idle => "idle",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    pub submissions: u64,
+    pub gpu_ns: u64,
+    pub held_ns: u64,
+    pub wait_ns: u64,
+    pub waits: u64,
+    pub passes: u64,
+    pub stops_hold: u64,
+    pub stops_switch: u64,
+    pub preempted: u64,
+    pub taken_over: u64,
+    pub lost: u64,
+    pub bursts: u64,
+    pub burst_ns: u64,
+    pub bursts_unended: u64,
+    pub slo_missed: u64,
+    pub daemon_losses: u64,
+    pub refusals: u64,
+}
+
+/// A histogram in three numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Times {
+    pub count: u64,
+    pub p50_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+}

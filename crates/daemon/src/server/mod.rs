@@ -1,0 +1,163 @@
+//! The daemon's one thread: it waits for everybody at once, and for nobody.
+//!
+//! Every descriptor is non-blocking and every peer has a deadline until it has a seat. A message is short, is read whole
+//! and answered at once; only a report may be longer than a peer has room for, and waits in memory until it is read or
+//! its reader is given up. So the worst that a slow or hostile peer can do is to take up its own share of the
+//! connections (`limits`).
+//!
+//! * `connection`: one peer
+//! * `service`: what is done for it
+//! * `limits`: how much anybody may take
+//! * `signals`: TERM and INT end it, HUP makes it read its configuration again
+//! * `lifetime`: how a daemon comes to be the only one in its folder, and when it ends
+
+mod connection;
+mod lifetime;
+mod limits;
+mod service;
+mod signals;
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use model::Nanos;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::listener::Listener;
+use crate::log::Log;
+use crate::registry::{Registry, TenantKey};
+use crate::{Configuration, Error, Scope};
+use connection::Connection;
+use limits::Limits;
+use signals::Signals;
+
+pub use lifetime::{Options, Outcome, serve};
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watched {
+    Stop,
+    Reload,
+    Tenants,
+    Admins,
+    /// What a connection sends, or has room for.
+    Connection(u64),
+    /// The end of the process behind a connection.
+    Life(u64),
+    /// The end of a process that attends.
+    Guest(u64),
+}
+
+struct Server {
+    scope: Scope,
+    /// Where the configuration is, and whether somebody named it.
+    configuration_file: Option<(PathBuf, bool)>,
+    tenants: Listener,
+    admins: Listener,
+    admin_group: Option<u32>,
+    signals: Signals,
+    limits: Limits,
+    registry: Registry,
+    connections: BTreeMap<u64, Connection>,
+    /// Processes that were there when a tenant began, and whose tenants they are.
+    guests: BTreeMap<u64, (OwnedFd, TenantKey)>,
+    next: u64,
+    /// Nobody is let in before this.
+    closed_until: Option<Nanos>,
+    log: Log,
+}
+
+impl Server {
+    /// One round: waits at most until `until`, and does what there is to do. `false` when it should end.
+    fn round(&mut self, until: Option<Nanos>) -> Result<bool, Error> {
+        let ready = self.wait(until)?;
+        let now = board::now();
+        let mut go_on = true;
+        for (watched, flags) in ready {
+            match watched {
+                Watched::Stop => go_on = !self.signals.stop.came(),
+                Watched::Reload => self.reload(),
+                Watched::Tenants | Watched::Admins => self.let_in(watched, now),
+                Watched::Connection(key) => self.serve_connection(key, flags, now),
+                Watched::Life(key) => self.drop_connection(key),
+                Watched::Guest(key) => self.drop_guest(key),
+            }
+        }
+        let late = |connection: &Connection| connection.deadline.is_some_and(|deadline| deadline <= now);
+        let late: Vec<_> =
+            self.connections.iter().filter(|(_, one)| late(one)).map(|(key, _)| *key).collect();
+        late.into_iter().for_each(|key| self.drop_connection(key));
+        self.registry.clear_tables(now);
+        Ok(go_on)
+    }
+
+    /// The next moment at which something must be done though nobody calls.
+    fn next_moment(&self) -> Option<Nanos> {
+        let deadlines = self.connections.values().filter_map(|connection| connection.deadline);
+        deadlines.chain(self.closed_until).chain(self.registry.next_clearance()).min()
+    }
+
+    fn wait(&mut self, until: Option<Nanos>) -> Result<Vec<(Watched, PollFlags)>, Error> {
+        let now = board::now();
+        self.closed_until = self.closed_until.filter(|until| *until > now);
+        let until = self.next_moment().into_iter().chain(until).min();
+        // A little later than said: what is waited for has then happened.
+        let timeout = until.map(|until| until.since(now) + Nanos::from_millis(1));
+        let timeout = timeout.map(|span| Timespec {
+            tv_sec: i64::try_from(span.0 / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (span.0 % 1_000_000_000) as i64,
+        });
+        let (watched, mut descriptors) = self.watched();
+        match poll(&mut descriptors, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Vec::new()),
+            Err(error) => return Err(Error::System(error.into())),
+        }
+        let ready = watched.into_iter().zip(&descriptors).map(|(watched, fd)| (watched, fd.revents()));
+        Ok(ready.filter(|(_, flags)| !flags.is_empty()).collect())
+    }
+
+    fn watched(&self) -> (Vec<Watched>, Vec<PollFd<'_>>) {
+        let mut list = vec![
+            (Watched::Stop, PollFd::new(&self.signals.stop, PollFlags::IN)),
+            (Watched::Reload, PollFd::new(&self.signals.reload, PollFlags::IN)),
+        ];
+        if self.closed_until.is_none() {
+            list.push((Watched::Tenants, PollFd::new(&self.tenants, PollFlags::IN)));
+            list.push((Watched::Admins, PollFd::new(&self.admins, PollFlags::IN)));
+        }
+        for (key, connection) in &self.connections {
+            let socket = PollFd::new(&connection.socket, connection.interest());
+            list.push((Watched::Connection(*key), socket));
+            let life = connection.peer.life.as_ref();
+            list.extend(life.map(|life| (Watched::Life(*key), PollFd::new(life, PollFlags::IN))));
+        }
+        let guests = self.guests.iter();
+        list.extend(guests.map(|(key, (life, _))| (Watched::Guest(*key), PollFd::new(life, PollFlags::IN))));
+        list.into_iter().unzip()
+    }
+
+    /// Reads the configuration again; a wrong one changes nothing but the log and the report.
+    fn reload(&mut self) {
+        if !self.signals.reload.came() {
+            return;
+        }
+        let Some((path, named)) = &self.configuration_file else { return };
+        let user = rustix::process::geteuid().as_raw();
+        match Configuration::read(path, *named, self.scope, user) {
+            Ok(configuration) => {
+                self.log.say(&format!("configuration {} read again", path.display()));
+                self.admin_group = configuration.sockets.admin_group;
+                self.registry.configure(configuration);
+                self.registry.remark = None;
+            }
+            Err(error) => {
+                self.log.say(&format!("{error}; the last good configuration stays in force"));
+                self.registry.remark =
+                    Some(format!("The configuration is wrong and the last good one is in force: {error}."));
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What is done for those who come: let in, heard, seated or answered, let go.
+
+use std::os::fd::AsFd as _;
+
+use board::link::{self, Malformed, Reason, Reply};
+use model::Nanos;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+
+use super::connection::{Connection, Heard, Stage, TO_READ, TO_SPEAK, TO_THINK};
+use super::{Server, Watched};
+use crate::peer::Peer;
+use crate::request::{self, Answer, Request};
+
+/// As many as are let in before others have a turn.
+const AT_ONCE: usize = 64;
+
+/// How long nobody is let in when there are no descriptors left.
+const CLOSED_FOR: Nanos = Nanos::from_millis(100);
+
+impl Server {
+    pub(super) fn let_in(&mut self, door: Watched, now: Nanos) {
+        for _ in 0..AT_ONCE {
+            let listener = if door == Watched::Admins { &self.admins } else { &self.tenants };
+            let socket = match listener.accept() {
+                Ok(socket) => socket,
+                Err(Errno::AGAIN) => return,
+                Err(Errno::CONNABORTED | Errno::INTR) => continue,
+                Err(error) => {
+                    self.log.say(&format!("nobody can be let in for a moment: {error}"));
+                    self.closed_until = Some(now + CLOSED_FOR);
+                    return;
+                }
+            };
+            // Who cannot be told from others, or comes too often, finds the door closed again.
+            let Ok(peer) = Peer::of(socket.as_fd()) else { continue };
+            if !self.has_room_for(&peer) {
+                self.log.say(&format!("user {} has too many connections", peer.user));
+                continue;
+            }
+            let (stage, patience) = match door {
+                Watched::Admins => (Stage::Admin(Vec::new()), TO_THINK),
+                _ => (Stage::Newcomer, TO_SPEAK),
+            };
+            self.next += 1;
+            self.connections.insert(self.next, Connection::new(socket, peer, stage, now + patience));
+        }
+    }
+
+    fn has_room_for(&self, peer: &Peer) -> bool {
+        let of_user = || self.connections.values().filter(|connection| connection.peer.user == peer.user);
+        let new = of_user().filter(|connection| !matches!(connection.stage, Stage::Seated(_))).count();
+        let trusted = self.is_trusted(peer.user);
+        self.connections.len() < self.limits.all
+            && new < self.limits.newcomers
+            && (trusted || of_user().count() < self.limits.per_user)
+    }
+
+    /// Root and whoever the daemon is may do everything.
+    fn is_trusted(&self, user: u32) -> bool {
+        user == 0 || user == rustix::process::geteuid().as_raw()
+    }
+
+    pub(super) fn serve_connection(&mut self, key: u64, flags: PollFlags, now: Nanos) {
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        let heard = match connection.owes() {
+            true => Heard::Nothing,
+            false if flags.contains(PollFlags::IN) => connection.hear(),
+            false => Heard::End,
+        };
+        let stays = match heard {
+            Heard::End => false,
+            Heard::Nothing => true,
+            Heard::Message(message) => self.understand(key, &message, now),
+        };
+        if !stays || !self.settle(key, flags) {
+            self.drop_connection(key);
+        }
+    }
+
+    /// Sends what is owed; `false` when there is nothing more to do for this connection.
+    fn settle(&mut self, key: u64, flags: PollFlags) -> bool {
+        let Some(connection) = self.connections.get_mut(&key) else { return true };
+        let gone = flags.intersects(PollFlags::ERR | PollFlags::NVAL);
+        if gone || !connection.send() {
+            return false;
+        }
+        connection.owes() || !matches!(connection.stage, Stage::Answered)
+    }
+
+    /// Does what a message asks for; `false` when the connection must end.
+    fn understand(&mut self, key: u64, message: &[u8], now: Nanos) -> bool {
+        let Some(connection) = self.connections.get_mut(&key) else { return false };
+        match &mut connection.stage {
+            Stage::Newcomer if message.first() == Some(&b'{') => {
+                self.answer(key, message, now);
+                true
+            }
+            Stage::Newcomer => self.seat(key, message),
+            // There is nothing that a seated tenant could have to say.
+            Stage::Seated(_) | Stage::Answered => false,
+            Stage::Admin(line) => {
+                line.extend_from_slice(message);
+                self.administer(key, now)
+            }
+        }
+    }
+
+    /// A request in words on the tenants' socket: reading, and announcing oneself.
+    fn answer(&mut self, key: u64, message: &[u8], now: Nanos) {
+        let answer = match Request::parse(message) {
+            Err(reason) => Answer::error(reason),
+            Ok(Request::Status) => Answer::report(self.registry.report(now)),
+            Ok(Request::Attend { tenant, class, weight, priority }) => {
+                self.attend(key, &tenant, &class, weight, priority)
+            }
+            Ok(_) => Answer::error("this changes something, and is asked for on the admin socket"),
+        };
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        connection.stage = Stage::Answered;
+        connection.deadline = Some(now + TO_READ);
+        connection.say(&answer.line());
+    }
+
+    /// Somebody is about to become a tenant: we stay for as long as it lives, and say what it would be granted.
+    fn attend(&mut self, key: u64, tenant: &str, class: &str, weight: u32, priority: u32) -> Answer {
+        let (Ok(tenant), Ok(class)) = (u64::from_str_radix(tenant, 16), class.parse()) else {
+            return Answer::error(
+                "a tenant is a number of 16 hexadecimal digits, and a class one that ebb knows",
+            );
+        };
+        let Some(connection) = self.connections.get_mut(&key) else { return Answer::default() };
+        let user = connection.peer.user;
+        let outlook = self.registry.outlook(&connection.peer, class, weight, priority);
+        let of_user = self.guests.values().filter(|(_, tenant)| tenant.user == user).count();
+        let may = if user == 0 || user == rustix::process::geteuid().as_raw() {
+            self.limits.all
+        } else {
+            self.limits.per_user
+        };
+        // Who is too many is served all the same, and only not waited for.
+        if let (true, Some(life)) = (of_user < may, connection.peer.life.take()) {
+            self.next += 1;
+            self.guests.insert(self.next, (life, self.registry.expect(user, tenant)));
+        }
+        Answer::outlook(outlook)
+    }
+
+    /// A registration: a seat and the board, or a reason.
+    fn seat(&mut self, key: u64, message: &[u8]) -> bool {
+        let Some(connection) = self.connections.get_mut(&key) else { return false };
+        let result = match link::Request::decode(message) {
+            Ok(link::Request::Register(registration)) => {
+                self.registry.register(&connection.peer, &registration)
+            }
+            Err(Malformed::Version(_)) => Err(Reason::Version),
+            Err(_) => Err(Reason::NotUnderstood),
+        };
+        match result {
+            Ok((ticket, granted)) => {
+                let file = self.registry.file(ticket);
+                connection.stage = Stage::Seated(ticket);
+                connection.deadline = None;
+                link::reply(connection.socket.as_fd(), &Reply::Granted(granted), file).is_ok()
+            }
+            Err(reason) => {
+                self.registry.refused += 1;
+                self.log.say(&format!(
+                    "process {} of user {} was refused: {reason}",
+                    connection.peer.number(),
+                    connection.peer.user
+                ));
+                // It is told; whether that arrives is its business.
+                let _ = link::reply(connection.socket.as_fd(), &Reply::Refused(reason), None);
+                false
+            }
+        }
+    }
+
+    /// The lines of an admin that are complete by now; `false` when it broke the rules.
+    fn administer(&mut self, key: u64, now: Nanos) -> bool {
+        loop {
+            let Some(connection) = self.connections.get_mut(&key) else { return false };
+            let Stage::Admin(buffer) = &mut connection.stage else { return false };
+            let Some(end) = buffer.iter().position(|&byte| byte == b'\n') else {
+                return buffer.len() <= request::LONGEST;
+            };
+            let line: Vec<u8> = buffer.drain(..=end).collect();
+            let (user, pid) = (connection.peer.user, connection.peer.number());
+            let member = self.admin_group.is_some_and(|group| connection.peer.groups.contains(&group));
+            let answer = match self.is_trusted(user) || member {
+                true => self.command(&line, pid, user, now),
+                false => Answer::error("only the daemon's own user, root and the admin group may do this"),
+            };
+            let Some(connection) = self.connections.get_mut(&key) else { return false };
+            connection.deadline = Some(now + TO_THINK);
+            connection.say(&answer.line());
+        }
+    }
+
+    fn command(&mut self, line: &[u8], pid: u32, user: u32, now: Nanos) -> Answer {
+        let request = match Request::parse(line) {
+            Ok(request) => request,
+            Err(reason) => return Answer::error(reason),
+        };
+        match request.wish() {
+            None if request == Request::Status => Answer::report(self.registry.report(now)),
+            None => Answer::error("this is asked for on the tenants' socket"),
+            Some(Err(reason)) => Answer::error(reason),
+            Some(Ok((target, wish))) => match self.registry.change(target, wish) {
+                Ok(changed) => {
+                    let said = String::from_utf8_lossy(line);
+                    self.log.say(&format!("process {pid} of user {user} changed: {}", said.trim_end()));
+                    Answer::changed(changed)
+                }
+                Err(reason) => Answer::error(reason),
+            },
+        }
+    }
+
+    pub(super) fn drop_connection(&mut self, key: u64) {
+        let Some(connection) = self.connections.remove(&key) else { return };
+        if let Stage::Seated(ticket) = connection.stage {
+            self.registry.leave(ticket, board::now());
+        }
+    }
+
+    pub(super) fn drop_guest(&mut self, key: u64) {
+        if let Some((_, tenant)) = self.guests.remove(&key) {
+            self.registry.forget(tenant);
+        }
+    }
+}

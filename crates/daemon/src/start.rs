@@ -1,0 +1,90 @@
+//! Starting a daemon that outlives its starter.
+//!
+//! It is started as a grandchild: its parent ends at once, so it becomes nobody's child in the tree of a command, which
+//! might otherwise meet a child it does not know. It has no terminal, no folder that could not be unmounted, and none of the
+//! starter's descriptors: a pipe that somebody reads to its end must not be kept open by us.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use model::Nanos;
+
+use crate::request::{Answer, Request};
+use crate::{Error, Place, client};
+
+/// How long whoever needs a daemon waits for one.
+const PATIENCE: Nanos = Nanos::from_millis(2_000);
+
+/// After how long without an answer another one is started: the one that was started may have met one that was ending.
+const AGAIN: Nanos = Nanos::from_millis(700);
+
+/// The option by which a daemon knows that it is the grandchild.
+pub const DETACHED: &str = "--detached";
+
+/// Asks a daemon, having started one if none answers. `program` is `ebb`.
+pub fn ask_or_start(place: &Place, program: &Path, request: &Request) -> Result<Answer, Error> {
+    let begin = board::now();
+    let mut started: Option<Nanos> = None;
+    let mut log = 0;
+    loop {
+        match client::ask(place, request) {
+            Err(Error::NoDaemon { .. }) => {}
+            other => return other,
+        }
+        let now = board::now();
+        if now.since(begin) > PATIENCE {
+            let said = client::last_words(place, log);
+            return Err(Error::Silent { seconds: PATIENCE.0 / 1_000_000_000, said });
+        }
+        if started.is_none_or(|started| now.since(started) > AGAIN) {
+            log = std::fs::metadata(place.log()).map_or(0, |facts| facts.len());
+            start(place, program)?;
+            started = Some(now);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Starts the first of two processes and waits for its end, which is at once.
+fn start(place: &Place, program: &Path) -> Result<(), Error> {
+    let log = place.open_log()?;
+    let refused = |source| Error::File { path: program.to_owned(), source };
+    let mut command = Command::new(program);
+    command.args(["daemon", "--on-demand"]).env("EBB_RUNTIME_DIR", place.folder());
+    clean(&mut command, &log)?;
+    command.status().map_err(refused)?;
+    Ok(())
+}
+
+/// The first of two: starts the second, which is the daemon, with the same words.
+pub fn detach(program: &Path, words: &[std::ffi::OsString]) -> Result<(), Error> {
+    // SAFETY: marks descriptors to be closed when another program begins, and touches no memory. Where the kernel does
+    // not know this, they stay open, as in any other program.
+    let _ = unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) };
+    let mut command = Command::new(program);
+    command.args(words).arg(DETACHED).current_dir("/");
+    command.spawn().map_err(|source| Error::File { path: program.to_owned(), source })?;
+    Ok(())
+}
+
+/// The second: no terminal any more, and files for nobody else.
+pub fn settle() {
+    // It fails for the leader of a group only, which a grandchild is not.
+    let _ = rustix::process::setsid();
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+}
+
+/// Without what belongs to the command: its streams, its preloads, its place among tenants.
+fn clean(command: &mut Command, log: &File) -> Result<(), Error> {
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+    for (name, _) in std::env::vars_os() {
+        let ours = name.to_str().is_some_and(|name| name.starts_with("EBB_"));
+        let loaders = name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH";
+        if (ours && name != "EBB_RUNTIME_DIR" && name != "EBB_DAEMON_IDLE") || loaders {
+            command.env_remove(name);
+        }
+    }
+    Ok(())
+}
