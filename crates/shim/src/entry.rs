@@ -78,6 +78,8 @@ pub struct Seen {
     pub watch: &'static Watch,
     /// Whether stream 0 means the thread's own.
     per_thread: bool,
+    /// Not so for a query that finds work under way.
+    ready: bool,
 }
 
 impl Seen {
@@ -106,6 +108,10 @@ impl Seen {
 
     pub fn per_thread(&self) -> bool {
         self.per_thread
+    }
+
+    pub fn ready(&self) -> bool {
+        self.ready
     }
 }
 
@@ -164,7 +170,7 @@ pub fn observe<Arguments, H: Hook<Arguments>>(
     if result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY {
         return refused(watch, name);
     }
-    let seen = Seen { watch, per_thread: is_per_thread(name) };
+    let seen = Seen { watch, per_thread: is_per_thread(name), ready: result == CUDA_SUCCESS };
     guarded(watch, name, || hook.look(&seen, arguments()));
 }
 

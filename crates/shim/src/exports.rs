@@ -1,6 +1,6 @@
 //! The symbols of the library.
 //!
-//! Every function of the driver is exported and forwarded. After the call, its hook looks on, if it has one; where it
+//! Every function of the driver is exported and forwarded. One that hands over work passes the gate first (`tenancy`). After the call, its hook looks on, if it has one; where it
 //! has none (`entry::Unwatched`) nothing is left of that line, and the function is a load and a jump.
 
 #![allow(non_snake_case, clippy::too_many_arguments)]
@@ -10,12 +10,22 @@ use std::ffi::{c_int, c_void};
 use cuda_abi::{CUresult, Function};
 
 use crate::entry::{self, Raw};
-use crate::hooks::seen;
+use crate::hooks::{self, seen};
+use crate::tenancy;
 
 /// What a call does: it goes to the driver, but for those that are answered here. A named import hides a glob.
 mod chosen {
     pub use crate::address::{cuGetProcAddress, cuGetProcAddress_v2};
     pub use crate::next::call::*;
+    pub use crate::tenancy::around::{
+        cuCtxDestroy, cuCtxDestroy_v2, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2,
+        cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, cuStreamBeginCapture, cuStreamBeginCapture_ptsz,
+        cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz, cuStreamBeginCaptureToCig,
+        cuStreamBeginCaptureToCig_ptsz, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz,
+        cuStreamBeginRecaptureToGraph, cuStreamBeginRecaptureToGraph_ptsz, cuStreamDestroy,
+        cuStreamDestroy_v2, cuStreamEndCapture, cuStreamEndCapture_ptsz, cuStreamEndCaptureToCig,
+        cuStreamEndCaptureToCig_ptsz,
+    };
 }
 
 macro_rules! export_each {
@@ -25,6 +35,9 @@ macro_rules! export_each {
             /// As the driver's manual says.
             #[unsafe(no_mangle)]
             pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> CUresult {
+                if const { hooks::hands_over_work(stringify!($name)) } {
+                    tenancy::admit();
+                }
                 // SAFETY: passed on to our caller.
                 let result = unsafe { chosen::$name($($arg),*) };
                 entry::observe(seen::$name, stringify!($name), result, || ($({

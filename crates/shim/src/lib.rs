@@ -3,7 +3,8 @@
 //! A program that opens `libcuda.so.1` gets this library, because it is preloaded under that very name or lies
 //! first on the library path. Every function of the driver is here, with its exact ABI, and goes on to the same
 //! function of the real driver; what a program asks for by `cuGetProcAddress` it gets from here too. Nothing about
-//! a call is changed: hooks only look on, and count.
+//! a call is changed: hooks only look on, and count. Only *when* work is handed to the GPU is decided here, in a process
+//! that is a tenant: a best-effort one waits at a gate for its turn.
 //!
 //! The library is a guest. It does nothing before the first CUDA call; it does not touch the host's heap; it never
 //! prints unless `EBB_LOG` is set, never waits without a bound, and a hook that fails takes itself out of the way
@@ -17,6 +18,7 @@
 //! * `hooks`: what a call says about the program, one file per subject
 //! * `frames`: what is known about a handle: names and hashes of kernels, nodes of graphs, learned once
 //! * `watch`: this process's ledger and what becomes of it in a fork
+//! * `tenancy`: sharing the GPU: the gate, the keeper, the token, bursts; `channels`, which overhears the driver's `ioctl`
 //!
 //! Beside them: `undocumented` (functions without a header), `loader` (opens by absolute path), `own`, `arena`, `lock`, `log` and, for tests, `fault`.
 
@@ -26,6 +28,7 @@
 
 mod address;
 mod arena;
+mod channels;
 mod entry;
 mod exports;
 mod fault;
@@ -37,5 +40,6 @@ mod log;
 mod next;
 mod own;
 mod surroundings;
+mod tenancy;
 mod undocumented;
 mod watch;

@@ -14,7 +14,7 @@ use crate::frames::Frames;
 use crate::lock::Lock;
 use crate::log::say;
 use crate::surroundings::Variables;
-use crate::{arena, fault, next};
+use crate::{arena, channels, fault, next, tenancy};
 
 /// What hooks work with.
 pub struct Watch {
@@ -115,6 +115,8 @@ pub fn give_up(watch: &'static Watch, name: &'static str) {
 extern "C" fn in_child() {
     LOCK.reset();
     arena::in_child();
+    channels::in_child();
+    tenancy::in_child();
     if WATCH.load(Ordering::Relaxed) != off() {
         WATCH.store(ptr::null_mut(), Ordering::Relaxed);
     }
@@ -130,7 +132,7 @@ pub fn follow_forks() {
 }
 
 /// The beginning of this process's command line, with spaces between the arguments.
-fn command_line(buffer: &mut [u8; 256]) -> &[u8] {
+pub fn command_line(buffer: &mut [u8; 256]) -> &[u8] {
     let path: &CStr = c"/proc/self/cmdline";
     let read = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .and_then(|file| rustix::io::read(file, &mut buffer[..]));

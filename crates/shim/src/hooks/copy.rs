@@ -3,6 +3,7 @@
 #![allow(non_snake_case, clippy::too_many_arguments)]
 
 use std::ffi::c_uint;
+use std::ptr;
 
 use cuda_abi::{
     CU_MEMCPY_OPERAND_TYPE_POINTER, CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_UNIFIED, CUDA_MEMCPY2D,
@@ -12,8 +13,28 @@ use cuda_abi::{
 use telemetry::{CopyKind, Counter};
 
 use crate::entry::{Raw, Seen};
+use crate::tenancy;
 
 impl Seen {
+    /// A copy in a stream, or one that the call itself waited for.
+    fn copied_in(&self, stream: Option<CUstream>, kind: CopyKind, bytes: usize) {
+        match stream {
+            Some(stream) if self.captured(stream) => return,
+            Some(stream) => self.handed_over(stream),
+            None => self.copied_at_once(kind),
+        }
+        self.copied(kind, bytes);
+    }
+
+    /// It came behind what the default stream was given before, and that is done; but a copy to the device may still be on
+    /// its way.
+    fn copied_at_once(&self, kind: CopyKind) {
+        self.handed_over(ptr::null_mut());
+        if kind != CopyKind::HostToDevice {
+            tenancy::waited(ptr::null_mut(), self.per_thread());
+        }
+    }
+
     fn copied(&self, kind: CopyKind, bytes: usize) {
         let (count, sum) = Counter::copies(kind);
         self.count(count);
@@ -30,11 +51,7 @@ macro_rules! copies {
             bytes: Raw<$bytes>,
             $(stream: Raw<$stream>,)?
         ) {
-            $(let stream: $stream = stream.value();
-            if seen.captured(stream) {
-                return;
-            })?
-            seen.copied(CopyKind::$kind, bytes.value() as usize);
+            seen.copied_in(stream_of!($(stream: $stream)?), CopyKind::$kind, bytes.value() as usize);
         })+)*
     };
 }
@@ -63,9 +80,7 @@ pub fn cuMemcpyWithAttributesAsync<A, B, C>(
     _: C,
     stream: Raw<CUstream>,
 ) {
-    if !seen.captured(stream.value()) {
-        seen.copied(CopyKind::Other, bytes.value());
-    }
+    seen.copied_in(Some(stream.value()), CopyKind::Other, bytes.value());
 }
 
 pub fn cuMemcpyBatchAsync<A, B, C, D, E, F>(
@@ -99,6 +114,7 @@ pub fn cuMemcpyBatchAsync_v2<A, B, C, D, E>(
 
 fn batch(seen: &Seen, sizes: Raw<*mut usize>, count: Raw<usize>, stream: Raw<CUstream>) {
     if !seen.captured(stream.value()) {
+        seen.handed_over(stream.value());
         let count = u32::try_from(count.value()).unwrap_or(u32::MAX);
         sizes.each(count).for_each(|bytes| seen.copied(CopyKind::Other, bytes));
     }
@@ -131,7 +147,7 @@ rectangles! {
     CUDA_MEMCPY3D_PEER: WidthInBytes Height Depth;
 }
 
-fn rectangle(seen: &Seen, copy: Option<impl Box2>) {
+fn rectangle(seen: &Seen, copy: Option<impl Box2>, stream: Option<CUstream>) {
     let Some(copy) = copy else { return };
     let (from, to) = copy.sides();
     let kind = match (from, to) {
@@ -141,17 +157,13 @@ fn rectangle(seen: &Seen, copy: Option<impl Box2>) {
         (_, CU_MEMORYTYPE_HOST) => CopyKind::DeviceToHost,
         _ => CopyKind::DeviceToDevice,
     };
-    seen.copied(kind, copy.bytes());
+    seen.copied_in(stream, kind, copy.bytes());
 }
 
 macro_rules! copies_of_rectangles {
     ($($name:ident($type:ty $(; $stream:ty)?);)*) => {
         $(pub fn $name(seen: &Seen, copy: Raw<*const $type>, $(stream: Raw<$stream>,)?) {
-            $(let stream: $stream = stream.value();
-            if seen.captured(stream) {
-                return;
-            })?
-            rectangle(seen, copy.read());
+            rectangle(seen, copy.read(), stream_of!($(stream: $stream)?));
         })*
     };
 }
@@ -176,6 +188,7 @@ fn cuboids(seen: &Seen, copies: Raw<*mut CUDA_MEMCPY3D_BATCH_OP>, count: usize, 
     if seen.captured(stream.value()) {
         return;
     }
+    seen.handed_over(stream.value());
     for copy in copies.each(u32::try_from(count).unwrap_or(u32::MAX)) {
         let plain = [copy.src.type_, copy.dst.type_] == [CU_MEMCPY_OPERAND_TYPE_POINTER; 2];
         let sides = [copy.extent.width, copy.extent.height, copy.extent.depth];

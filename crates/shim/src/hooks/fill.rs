@@ -9,7 +9,13 @@ use telemetry::Counter;
 
 use crate::entry::{Raw, Seen};
 
-fn filled(seen: &Seen, elements: usize, rows: usize, bytes: usize) {
+/// In the default stream where none is named.
+fn filled(seen: &Seen, stream: Option<CUstream>, elements: usize, rows: usize, bytes: usize) {
+    let stream = stream.unwrap_or(std::ptr::null_mut());
+    if seen.captured(stream) {
+        return;
+    }
+    seen.handed_over(stream);
     seen.count(Counter::Fills);
     seen.add(Counter::Filled, elements.saturating_mul(rows).saturating_mul(bytes) as u64);
 }
@@ -18,11 +24,7 @@ fn filled(seen: &Seen, elements: usize, rows: usize, bytes: usize) {
 macro_rules! fills {
     ($($name:ident($bytes:literal; $number:ty $(; $stream:ty)?);)*) => {
         $(pub fn $name<A, B>(seen: &Seen, _: A, _: B, elements: Raw<$number>, $(stream: Raw<$stream>,)?) {
-            $(let stream: $stream = stream.value();
-            if seen.captured(stream) {
-                return;
-            })?
-            filled(seen, elements.value() as usize, 1, $bytes);
+            filled(seen, stream_of!($(stream: $stream)?), elements.value() as usize, 1, $bytes);
         })*
     };
 }
@@ -49,11 +51,8 @@ macro_rules! fills_of_rows {
             rows: Raw<$number>,
             $(stream: Raw<$stream>,)?
         ) {
-            $(let stream: $stream = stream.value();
-            if seen.captured(stream) {
-                return;
-            })?
-            filled(seen, width.value() as usize, rows.value() as usize, $bytes);
+            let (width, rows) = (width.value() as usize, rows.value() as usize);
+            filled(seen, stream_of!($(stream: $stream)?), width, rows, $bytes);
         })*
     };
 }

@@ -18,6 +18,7 @@ pub fn cuGraphLaunch(seen: &Seen, exec: Raw<CUgraphExec>, stream: Raw<CUstream>)
     if seen.captured(stream.value()) {
         return;
     }
+    seen.handed_over(stream.value());
     seen.count(Counter::launches(LaunchKind::Graph, seen.stream(stream.handle())));
     seen.watch.frames.launched(exec.handle(), seen.watch);
 }

@@ -12,7 +12,7 @@ use cuda_abi::{
 use telemetry::{Counter, LaunchKind, StreamKind};
 
 use crate::entry::{Raw, Seen};
-use crate::next;
+use crate::{next, tenancy};
 
 impl Seen {
     /// Whether what was handed to a stream went into a graph and has not run. The default stream cannot be captured, and
@@ -22,6 +22,12 @@ impl Seen {
         self.watch.frames.captures.load(Ordering::Relaxed) != 0
             && self.stream(stream.addr()) != StreamKind::Default
             && self.is_capturing(stream)
+    }
+
+    /// Tells the tenancy of work that will run.
+    #[inline]
+    pub fn handed_over(&self, stream: CUstream) {
+        tenancy::handed_over(stream, self.per_thread());
     }
 
     #[cold]
@@ -42,6 +48,7 @@ impl Seen {
         if self.captured(stream) {
             return self.count(Counter::KernelsCaptured);
         }
+        self.handed_over(stream);
         self.count(Counter::launches(kind, self.stream(stream.addr())));
         let Some(frame) = self.watch.frames.function(function) else {
             return self.count(Counter::KernelsUnknown);

@@ -4,7 +4,8 @@
 //! `entry`). `watched` lists them; a function that is not listed is only forwarded. The twins for per-thread default
 //! streams have the hooks of their plain functions and differ in what stream 0 means.
 //!
-//! Hooks count. Later parts decide here, too; `frames` gives them what they need to know about a handle.
+//! Hooks count, and tell `tenancy` what was handed over and what was waited for; `frames` gives them what they need to
+//! know about a handle.
 
 /// Hooks that count a call and look at none of its arguments.
 macro_rules! count_calls {
@@ -16,6 +17,16 @@ macro_rules! count_calls {
 }
 use count_calls;
 
+/// The stream of a function that takes one.
+macro_rules! stream_of {
+    () => {
+        None
+    };
+    ($stream:ident: $type:ty) => {
+        Some::<$type>($stream.value())
+    };
+}
+
 mod allocation;
 mod context;
 mod copy;
@@ -24,6 +35,31 @@ mod graph;
 mod launch;
 mod module;
 mod stream;
+
+/// Whether a function hands work to the GPU, by how its name begins. Host functions are work for the host.
+pub const fn hands_over_work(name: &str) -> bool {
+    const BEGINNINGS: [&str; 4] = ["cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset"];
+    let mut index = 0;
+    while index < BEGINNINGS.len() {
+        if begins(name, BEGINNINGS[index]) {
+            return !begins(name, "cuLaunchHostFunc");
+        }
+        index += 1;
+    }
+    false
+}
+
+const fn begins(name: &str, beginning: &str) -> bool {
+    let (name, beginning) = (name.as_bytes(), beginning.as_bytes());
+    let mut index = 0;
+    while index < beginning.len() {
+        if index == name.len() || name[index] != beginning[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
 
 /// Those that are hidden by a hook are of no use, and the compiler says so.
 #[allow(non_upper_case_globals, dead_code)]
@@ -111,4 +147,19 @@ pub mod seen {
         };
     }
     cuda_abi::for_each_per_thread_function!(follow_each);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_graphs_copies_and_fills_are_work() {
+        let work =
+            ["cuLaunchKernelEx_ptsz", "cuGraphLaunch", "cuMemcpyHtoDAsync_v2", "cuMemsetD32", "cuLaunch"];
+        assert!(work.into_iter().all(hands_over_work));
+        let others =
+            ["cuLaunchHostFunc", "cuMemAlloc_v2", "cuGraphInstantiate", "cuLaunc", "", "cuStreamSynchronize"];
+        assert!(!others.into_iter().any(hands_over_work));
+    }
 }

@@ -4,21 +4,43 @@
 
 use std::ffi::c_uint;
 
-use cuda_abi::CUstream;
+use cuda_abi::{CUevent, CUstream};
 use telemetry::Counter;
 
 use crate::entry::{Raw, Seen};
+use crate::tenancy;
 
 super::count_calls! {
     StreamsCreated: cuStreamCreate(A, B), cuStreamCreateWithPriority(A, B, C), cuGreenCtxStreamCreate(A, B, C, D);
     StreamsDestroyed: cuStreamDestroy(A), cuStreamDestroy_v2(A);
-    StreamSynchronisations: cuStreamSynchronize(A);
-    Queries: cuStreamQuery(A), cuEventQuery(A);
     EventsCreated: cuEventCreate(A, B);
     EventsDestroyed: cuEventDestroy(A), cuEventDestroy_v2(A);
     EventsRecorded: cuCtxRecordEvent(A, B), cuGreenCtxRecordEvent(A, B);
-    EventSynchronisations: cuEventSynchronize(A);
     EventsAwaited: cuCtxWaitEvent(A, B), cuGreenCtxWaitEvent(A, B);
+}
+
+pub fn cuStreamSynchronize(seen: &Seen, stream: Raw<CUstream>) {
+    seen.count(Counter::StreamSynchronisations);
+    tenancy::waited(stream.value(), seen.per_thread());
+}
+
+pub fn cuStreamQuery(seen: &Seen, stream: Raw<CUstream>) {
+    seen.count(Counter::Queries);
+    if seen.ready() {
+        tenancy::waited(stream.value(), seen.per_thread());
+    }
+}
+
+pub fn cuEventSynchronize(seen: &Seen, event: Raw<CUevent>) {
+    seen.count(Counter::EventSynchronisations);
+    tenancy::happened(event.handle());
+}
+
+pub fn cuEventQuery(seen: &Seen, event: Raw<CUevent>) {
+    seen.count(Counter::Queries);
+    if seen.ready() {
+        tenancy::happened(event.handle());
+    }
 }
 
 /// What a stream was given to do, unless it is being captured.
@@ -28,12 +50,15 @@ fn given(seen: &Seen, counter: Counter, stream: Raw<CUstream>, times: u32) {
     }
 }
 
-pub fn cuEventRecord<A>(seen: &Seen, _: A, stream: Raw<CUstream>) {
-    given(seen, Counter::EventsRecorded, stream, 1);
+pub fn cuEventRecord(seen: &Seen, event: Raw<CUevent>, stream: Raw<CUstream>) {
+    if !seen.captured(stream.value()) {
+        seen.count(Counter::EventsRecorded);
+        tenancy::recorded(event.handle(), stream.value(), seen.per_thread());
+    }
 }
 
-pub fn cuEventRecordWithFlags<A, B>(seen: &Seen, _: A, stream: Raw<CUstream>, _: B) {
-    given(seen, Counter::EventsRecorded, stream, 1);
+pub fn cuEventRecordWithFlags<A>(seen: &Seen, event: Raw<CUevent>, stream: Raw<CUstream>, _: A) {
+    cuEventRecord(seen, event, stream);
 }
 
 pub fn cuStreamWaitEvent<A, B>(seen: &Seen, stream: Raw<CUstream>, _: A, _: B) {

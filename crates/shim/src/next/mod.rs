@@ -15,7 +15,7 @@ use cuda_abi::{CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, CUDA_ERROR_NO_DEVICE, CUre
 
 use crate::{exports, undocumented};
 
-pub use open::{behind, is_behind};
+pub use open::{behind, foreign, is_behind};
 
 macro_rules! slots {
     ($(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {

@@ -44,6 +44,7 @@ pub fn once() {
         Ok(handle) => {
             say!("the driver is {path:?} ({source})");
             remember(path);
+            HANDLE.store(handle, Ordering::Release);
             fill(|name| symbol(handle, name));
             state = OPEN;
             ControlFlow::Break(())
@@ -58,6 +59,15 @@ pub fn once() {
         fill_with_nothing();
     }
     STATE.store(state, Ordering::Release);
+}
+
+/// The driver as the loader knows it, or null.
+static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// A symbol of the driver that is none of CUDA's; null if it has none.
+pub fn foreign(name: &CStr) -> *mut c_void {
+    let handle = HANDLE.load(Ordering::Acquire);
+    if handle.is_null() { handle } else { symbol(handle, name) }
 }
 
 /// The driver's path, if there is one.

@@ -1,0 +1,265 @@
+//! Bursts: when a latency tenant is at work, and how long each time.
+//!
+//! A burst begins when a stream that had nothing to do is given work, and ends when a synchronisation that covers the
+//! stream returns to the program: that is the time the program waited. Each stream has its own bursts. What nobody ever
+//! waits for is closed by the keeper and counted apart, without a time.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use model::Nanos;
+
+const STREAMS: usize = 64;
+const NEAR: usize = 4;
+const EVENTS: usize = 256;
+
+pub struct Bursts {
+    streams: [Stream; STREAMS],
+    events: [Event; EVENTS],
+    /// Streams with an open burst.
+    open: AtomicUsize,
+    /// When the process became busy.
+    busy_since: AtomicU64,
+}
+
+struct Stream {
+    key: AtomicUsize,
+    /// When its burst began; zero: it has none.
+    since: AtomicU64,
+    /// Counts what it was given.
+    work: AtomicU64,
+    /// The count as the keeper last saw it.
+    looked: AtomicU64,
+}
+
+/// Behind how much work of which stream an event was recorded.
+struct Event {
+    event: AtomicUsize,
+    stream: AtomicUsize,
+    work: AtomicU64,
+}
+
+/// What a call changed for the process as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    None,
+    /// It was idle.
+    Began,
+    /// A burst of this length ended; with it, the process became idle, having been busy since then.
+    Ended {
+        lasted: Nanos,
+        idle: Option<Nanos>,
+    },
+}
+
+/// Which stream is meant. The default stream of a thread is known by the thread.
+pub fn key(handle: usize, per_thread: bool) -> usize {
+    match handle {
+        0 if !per_thread => 1,
+        0 | 2 => thread(),
+        handle => handle,
+    }
+}
+
+/// A number that no two threads share, and that is no handle, for those are addresses of words.
+fn thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr() << 2 | 2)
+}
+
+impl Bursts {
+    pub const fn new() -> Bursts {
+        Bursts {
+            streams: [const { Stream::new() }; STREAMS],
+            events: [const { Event::new() }; EVENTS],
+            open: AtomicUsize::new(0),
+            busy_since: AtomicU64::new(0),
+        }
+    }
+
+    /// A stream was given work.
+    #[inline]
+    pub fn given(&self, key: usize, now: impl FnOnce() -> Nanos) -> Change {
+        let Some(stream) = self.stream(key) else { return Change::None };
+        stream.work.fetch_add(1, Ordering::Relaxed);
+        if stream.since.load(Ordering::Relaxed) != 0 {
+            return Change::None;
+        }
+        self.begin(stream, now())
+    }
+
+    #[cold]
+    fn begin(&self, stream: &Stream, now: Nanos) -> Change {
+        let began = stream.since.compare_exchange(0, now.0.max(1), Ordering::Relaxed, Ordering::Relaxed);
+        if began.is_err() || self.open.fetch_add(1, Ordering::AcqRel) != 0 {
+            return Change::None;
+        }
+        self.busy_since.store(now.0, Ordering::Relaxed);
+        Change::Began
+    }
+
+    /// The program has waited for a stream.
+    pub fn waited(&self, key: usize, now: Nanos) -> Change {
+        match self.found(key) {
+            Some(stream) => self.end(stream, now),
+            None => Change::None,
+        }
+    }
+
+    /// An event is recorded behind what the stream was given so far.
+    pub fn recorded(&self, event: usize, key: usize) {
+        let Some(stream) = self.found(key) else { return };
+        let place = &self.events[place(event, EVENTS)];
+        place.event.store(event, Ordering::Relaxed);
+        place.work.store(stream.work.load(Ordering::Relaxed), Ordering::Relaxed);
+        place.stream.store(key, Ordering::Relaxed);
+    }
+
+    /// An event has happened: the burst of its stream is over, if the stream was given nothing since.
+    pub fn happened(&self, event: usize, now: Nanos) -> Change {
+        let place = &self.events[place(event, EVENTS)];
+        if place.event.load(Ordering::Relaxed) != event {
+            return Change::None;
+        }
+        let stream = self.found(place.stream.load(Ordering::Relaxed));
+        match stream
+            .filter(|stream| stream.work.load(Ordering::Relaxed) == place.work.load(Ordering::Relaxed))
+        {
+            Some(stream) => self.end(stream, now),
+            None => Change::None,
+        }
+    }
+
+    /// The program has waited for everything.
+    pub fn waited_for_all(&self, now: Nanos, each: &mut dyn FnMut(Change)) {
+        for stream in &self.streams {
+            each(self.end(stream, now));
+        }
+    }
+
+    /// Ends bursts for which nothing happened since the last time this was asked; says how many.
+    pub fn abandon(&self, now: Nanos, each: &mut dyn FnMut(Change)) -> u64 {
+        let mut count = 0;
+        for stream in self.streams.iter().filter(|stream| stream.since.load(Ordering::Relaxed) != 0) {
+            let work = stream.work.load(Ordering::Relaxed);
+            if stream.looked.swap(work, Ordering::Relaxed) == work {
+                each(self.end(stream, now));
+                count += 1;
+            }
+        }
+        count
+    }
+
+    fn end(&self, stream: &Stream, now: Nanos) -> Change {
+        let since = stream.since.swap(0, Ordering::Relaxed);
+        if since == 0 {
+            return Change::None;
+        }
+        let lasted = now.since(Nanos(since));
+        let last = self.open.fetch_sub(1, Ordering::AcqRel) == 1;
+        let idle = last.then(|| Nanos(self.busy_since.load(Ordering::Relaxed)));
+        Change::Ended { lasted, idle }
+    }
+
+    fn found(&self, key: usize) -> Option<&Stream> {
+        self.near(key).find(|stream| stream.key.load(Ordering::Relaxed) == key)
+    }
+
+    #[inline]
+    fn stream(&self, key: usize) -> Option<&Stream> {
+        self.found(key).or_else(|| self.take(key))
+    }
+
+    /// A place that is free, or whose stream has nothing to do.
+    #[cold]
+    fn take(&self, key: usize) -> Option<&Stream> {
+        self.near(key).find(|stream| {
+            let old = stream.key.load(Ordering::Relaxed);
+            stream.since.load(Ordering::Relaxed) == 0
+                && stream.key.compare_exchange(old, key, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        })
+    }
+
+    fn near(&self, key: usize) -> impl Iterator<Item = &Stream> {
+        let first = place(key, STREAMS);
+        (0..NEAR).map(move |step| &self.streams[(first + step) % STREAMS])
+    }
+}
+
+impl Stream {
+    const fn new() -> Stream {
+        Stream {
+            key: AtomicUsize::new(0),
+            since: AtomicU64::new(0),
+            work: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Event {
+    const fn new() -> Event {
+        Event { event: AtomicUsize::new(0), stream: AtomicUsize::new(0), work: AtomicU64::new(0) }
+    }
+}
+
+fn place(key: usize, places: usize) -> usize {
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_lasts_from_the_first_work_to_the_return_of_the_wait() {
+        let bursts = Bursts::new();
+        assert_eq!(bursts.given(64, || Nanos(10)), Change::Began);
+        assert_eq!(bursts.given(64, || panic!("the clock is read once a burst")), Change::None);
+        let ended = Change::Ended { lasted: Nanos(30), idle: Some(Nanos(10)) };
+        assert_eq!(bursts.waited(64, Nanos(40)), ended);
+        assert_eq!(bursts.waited(64, Nanos(50)), Change::None);
+        assert_eq!(bursts.given(64, || Nanos(60)), Change::Began);
+    }
+
+    #[test]
+    fn the_process_is_idle_when_no_stream_has_a_burst() {
+        let bursts = Bursts::new();
+        assert_eq!(bursts.given(64, || Nanos(10)), Change::Began);
+        assert_eq!(bursts.given(128, || Nanos(20)), Change::None);
+        assert_eq!(bursts.waited(64, Nanos(30)), Change::Ended { lasted: Nanos(20), idle: None });
+        let last = Change::Ended { lasted: Nanos(20), idle: Some(Nanos(10)) };
+        assert_eq!(bursts.waited(128, Nanos(40)), last);
+    }
+
+    #[test]
+    fn an_event_ends_the_burst_only_if_nothing_came_behind_it() {
+        let bursts = Bursts::new();
+        bursts.given(64, || Nanos(10));
+        bursts.recorded(0x1000, 64);
+        bursts.given(64, || Nanos(20));
+        assert_eq!(bursts.happened(0x1000, Nanos(30)), Change::None);
+        bursts.recorded(0x1000, 64);
+        assert!(matches!(bursts.happened(0x1000, Nanos(40)), Change::Ended { lasted: Nanos(30), .. }));
+        assert_eq!(bursts.happened(0x2000, Nanos(50)), Change::None);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_given_up_when_it_stands_still() {
+        let bursts = Bursts::new();
+        bursts.given(64, || Nanos(10));
+        assert_eq!(bursts.abandon(Nanos(20), &mut |_| ()), 0);
+        bursts.given(64, || Nanos(30));
+        assert_eq!(bursts.abandon(Nanos(40), &mut |_| ()), 0);
+        assert_eq!(bursts.abandon(Nanos(50), &mut |_| ()), 1);
+        assert_eq!(bursts.given(64, || Nanos(60)), Change::Began);
+    }
+
+    #[test]
+    fn default_streams_of_threads_differ() {
+        let here = key(0, true);
+        let there = std::thread::scope(|scope| scope.spawn(|| key(2, false)).join().unwrap());
+        assert_ne!(here, there);
+        assert_eq!(key(0, false), 1);
+        assert_eq!(key(2, false), here);
+    }
+}

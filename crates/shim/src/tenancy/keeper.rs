@@ -1,0 +1,277 @@
+//! The keeper: one thread per post that does everything about sharing, so that the program's threads need not.
+//!
+//! It goes round: look after the connection to the daemon, after the slice of the process's channel groups, and after the
+//! turn (`turn`) of a best-effort tenant or the bursts of a latency one; then it sleeps until its bell rings or something
+//! is due. It never holds anything that a thread of the program waits for, but for the gate, which opens by itself when
+//! the keeper is lost.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::panic::{self, AssertUnwindSafe};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use board::{Condition, Rung, Seat, Terms, Why};
+use model::{Class, Nanos};
+use policy::slice;
+
+use super::lever::{DEFAULT_SLICE, Lever, Refusal};
+use super::membership::Membership;
+use super::post::{Gate, Post};
+use super::turn::Turn;
+use crate::channels;
+use crate::log::say;
+
+/// How often a keeper looks round that has nothing to do.
+const IDLE_ROUND: Nanos = Nanos::from_millis(250);
+
+/// The program is ending, and the driver with it.
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// Keepers that may be calling the driver.
+static AWAKE: AtomicU32 = AtomicU32::new(0);
+
+pub struct Keeper {
+    post: &'static Post,
+    pub lever: Lever,
+    membership: Membership,
+    turn: Turn,
+    /// What was last set, and for how many channels.
+    slice: Option<(Nanos, u32)>,
+    refusal: Option<Refusal>,
+    paused: bool,
+    stopped_by_pause: bool,
+    bursts_looked: Nanos,
+}
+
+/// Starts the keeper of a post. `false` if there can be none.
+pub fn start(post: &'static Post) -> bool {
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    if !ONCE.swap(true, Ordering::Relaxed) {
+        // Registered after the driver's own, which came with its first context, and so called before it.
+        // SAFETY: a function that may be called at any time.
+        unsafe { libc::atexit(at_exit) };
+    }
+    let argument = ptr::from_ref(post).cast_mut().cast::<c_void>();
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+    let started = without_signals(|| {
+        // SAFETY: a place for the thread; what it is given stays.
+        unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), keep, argument) }
+    });
+    if started == 0 {
+        // SAFETY: it was started, so it has a number.
+        let thread = unsafe { thread.assume_init() };
+        // SAFETY: nobody waits for it.
+        unsafe { libc::pthread_detach(thread) };
+    }
+    started == 0
+}
+
+/// The signals of the program are for its own threads: one that is started here starts with all of them blocked.
+fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: a place for the set.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: the set was filled, and there is a place for the old one.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    let result = work();
+    // SAFETY: the set that was there before.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    result
+}
+
+extern "C" fn keep(post: *mut c_void) -> *mut c_void {
+    // SAFETY: what `start` gave is a post, which stays.
+    let post: &'static Post = unsafe { &*post.cast_const().cast() };
+    // SAFETY: the name of the calling thread, as a short C string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"ebb-keeper".as_ptr()) };
+    relax_captures();
+    let kept = panic::catch_unwind(AssertUnwindSafe(|| Keeper::new(post).run()));
+    if kept.is_err() {
+        say!("the keeper of GPU {} failed; nothing is held back from now on", post.device());
+    }
+    post.set_gate(Gate::Open);
+    ptr::null_mut()
+}
+
+/// The keeper asks the driver about streams. A program's capture forbids such questions to all threads that did not say
+/// that they know what they do.
+fn relax_captures() {
+    let mut mode = cuda_abi::CU_STREAM_CAPTURE_MODE_RELAXED;
+    // SAFETY: a place for the mode, which is of this thread only.
+    let _ = unsafe { crate::next::call::cuThreadExchangeStreamCaptureMode(&mut mode) };
+}
+
+extern "C" fn at_exit() {
+    ENDING.store(true, Ordering::SeqCst);
+    super::ring_all();
+    for _ in 0..100 {
+        if AWAKE.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// In the child of a fork, which has no keepers.
+pub fn in_child() {
+    AWAKE.store(0, Ordering::Relaxed);
+}
+
+/// Between this and the next sleep the driver may be called, unless the program is ending.
+fn wake() -> bool {
+    AWAKE.fetch_add(1, Ordering::SeqCst);
+    let ending = ENDING.load(Ordering::SeqCst);
+    if ending {
+        AWAKE.fetch_sub(1, Ordering::SeqCst);
+    }
+    !ending
+}
+
+impl Keeper {
+    fn new(post: &'static Post) -> Keeper {
+        Keeper {
+            post,
+            lever: Lever::None(Why::NoBoard),
+            membership: Membership::from_environment(),
+            turn: Turn::new(),
+            slice: None,
+            refusal: None,
+            paused: false,
+            stopped_by_pause: false,
+            bursts_looked: Nanos::ZERO,
+        }
+    }
+
+    fn run(&mut self) {
+        while wake() {
+            let seen = self.post.bell();
+            let rest = self.round(board::now());
+            AWAKE.fetch_sub(1, Ordering::SeqCst);
+            self.post.rest(seen, rest);
+        }
+    }
+
+    /// One round; gives how long to sleep.
+    fn round(&mut self, now: Nanos) -> Nanos {
+        if self.membership.tend(self.post, now) {
+            self.turn.begin_anew(self.post);
+        }
+        let terms = self.membership.terms(self.post.seat());
+        self.post.be(terms.class);
+        self.tend_lever(&terms);
+        let rest = match (self.post.seat(), self.membership.keeps_waiting()) {
+            (_, true) => {
+                self.post.set_gate(Gate::Closed);
+                IDLE_ROUND
+            }
+            (None, false) => {
+                self.post.set_gate(Gate::Open);
+                IDLE_ROUND
+            }
+            (Some(seat), false) => self.tend_seat(seat, &terms, now),
+        };
+        if let Some(seat) = self.post.seat() {
+            seat.beat(now);
+            seat.say(self.condition(&terms));
+        }
+        rest.min(self.membership.due(now))
+    }
+
+    fn tend_seat(&mut self, seat: &'static Seat, terms: &Terms, now: Nanos) -> Nanos {
+        if terms.paused {
+            return self.pause(seat, now);
+        }
+        if std::mem::take(&mut self.paused) {
+            self.unpause(terms.class);
+        }
+        match terms.class {
+            Class::BestEffort => self.turn.take(self.post, seat, self.lever_of_turn(), now),
+            Class::Latency => {
+                self.turn.leave(seat, now);
+                if self.turn.take_stopped() {
+                    let _ = self.lever.resume();
+                }
+                self.post.set_gate(Gate::Open);
+                self.look_at_bursts(seat, now)
+            }
+        }
+    }
+
+    /// Bursts that nobody waits for end here.
+    fn look_at_bursts(&mut self, seat: &Seat, now: Nanos) -> Nanos {
+        if now.since(self.bursts_looked) >= IDLE_ROUND {
+            self.bursts_looked = now;
+            let mut idle_since = None;
+            let unended = self.post.bursts.abandon(now, &mut |change| {
+                if let super::burst::Change::Ended { idle: Some(since), .. } = change {
+                    idle_since = Some(since);
+                }
+            });
+            seat.tally().bursts_unended.add(unended);
+            if let Some(since) = idle_since {
+                seat.deactivate(now, since);
+            }
+        }
+        IDLE_ROUND
+    }
+
+    /// Keeps everything off the GPU: what comes waits at the gate, and what is there is stopped, if it can be.
+    fn pause(&mut self, seat: &'static Seat, now: Nanos) -> Nanos {
+        self.post.set_gate(Gate::Closed);
+        if !std::mem::replace(&mut self.paused, true) {
+            let stopped = self.lever_of_turn().is_some_and(|lever| lever.stop().is_ok());
+            self.stopped_by_pause = self.turn.take_stopped() || stopped;
+        }
+        self.turn.leave(seat, now);
+        IDLE_ROUND
+    }
+
+    /// A best-effort tenant goes on with its next turn.
+    fn unpause(&mut self, class: Class) {
+        if !std::mem::take(&mut self.stopped_by_pause) {
+            return;
+        }
+        match class {
+            Class::BestEffort => self.turn.put_stopped(),
+            Class::Latency => drop(self.lever.resume()),
+        }
+    }
+
+    /// The lever moves the whole process. Where that is at work on several GPUs, the turn on one must not stop the others.
+    fn lever_of_turn(&self) -> Option<Lever> {
+        (!matches!(self.lever, Lever::None(_)) && super::is_alone()).then_some(self.lever)
+    }
+
+    /// Sets the slice of the process, and sets it again when there are new channels.
+    fn tend_lever(&mut self, terms: &Terms) {
+        let made = channels::made();
+        let board = self.post.seat().map(Seat::board);
+        let wanted = match (terms.class, board) {
+            (Class::BestEffort, None) => Some(slice::WITHOUT_BOARD),
+            (class, Some(board)) => slice::timeslice(class, terms.priority, board.highest_priority()),
+            (Class::Latency, None) => None,
+        };
+        // What nobody has changed is left as the driver made it.
+        let wanted = wanted.or(self.slice.map(|_| DEFAULT_SLICE));
+        let Some(wanted) = wanted else { return };
+        if self.slice == Some((wanted, made)) {
+            return;
+        }
+        self.lever = Lever::find();
+        self.refusal = self.lever.slice(wanted).err();
+        self.slice = Some((wanted, made));
+        say!("the slice of this process is {} ns", wanted.0);
+    }
+
+    fn condition(&self, terms: &Terms) -> Condition {
+        let (rung, why, detail) = match (self.refusal, terms.class) {
+            (Some(refusal), Class::BestEffort) => (Rung::Hold, refusal.why, refusal.detail),
+            (None, Class::BestEffort) => (Rung::Switch, Why::Ok, 0),
+            (_, Class::Latency) => (Rung::None, Why::LatencyNeedsNone, 0),
+        };
+        let slice = self.slice.filter(|_| self.refusal.is_none()).map(|(slice, _)| slice);
+        let daemon_lost = self.membership.is_lost();
+        Condition { rung, why, detail, daemon_lost, paused: self.paused, slice }
+    }
+}

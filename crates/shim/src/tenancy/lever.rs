@@ -1,0 +1,142 @@
+//! The switch rung of this process: how fast its work leaves the GPU, and whether it runs at all.
+//!
+//! With NVIDIA's driver the lever moves the process's own channel groups (`channels`); a software GPU has a function for
+//! it. Where neither is known to work there is no lever, and the reason is said.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use board::Why;
+use model::Nanos;
+use rustix::fs::{Mode, OFlags};
+use switch::{Halt, Micros, Scope, Switch, System, driver};
+
+use crate::log::say;
+use crate::{channels, next};
+
+/// The slice that the driver gives to compute groups, as measured on an H200.
+pub const DEFAULT_SLICE: Nanos = Nanos::from_micros(2_048);
+
+/// What a software GPU exports to control the contexts of the calling process.
+type Software = unsafe extern "C" fn(u32, u64, *mut u64) -> c_int;
+
+#[derive(Clone, Copy)]
+pub enum Lever {
+    /// NVIDIA's driver, of a version with which this was tried.
+    Channels,
+    Software(Software),
+    None(Why),
+}
+
+/// Why the lever did not move.
+#[derive(Clone, Copy)]
+pub struct Refusal {
+    pub why: Why,
+    /// The driver's or the system's own number.
+    pub detail: u32,
+}
+
+mod operation {
+    pub const SET_TIMESLICE: u32 = 2;
+    pub const DISABLE: u32 = 4;
+    pub const ENABLE: u32 = 5;
+}
+
+impl Lever {
+    pub fn find() -> Lever {
+        static SOFTWARE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+        let mut function = SOFTWARE.load(Ordering::Relaxed);
+        if function.is_null() {
+            function = next::foreign(c"ebb_softgpu_control");
+            SOFTWARE.store(function, Ordering::Relaxed);
+        }
+        if !function.is_null() {
+            // SAFETY: a driver that exports this name is a software GPU of ours, and this is its signature.
+            return Lever::Software(unsafe { std::mem::transmute::<*mut c_void, Software>(function) });
+        }
+        match known_driver() {
+            Err(why) => Lever::None(why),
+            Ok(()) if channels::CAPTURE.groups().next().is_none() => Lever::None(Why::NotPreloaded),
+            Ok(()) => Lever::Channels,
+        }
+    }
+
+    /// How long the work of this process stays on the GPU once somebody else has work.
+    pub fn slice(self, slice: Nanos) -> Result<(), Refusal> {
+        match self {
+            Lever::None(why) => Err(Refusal { why, detail: 0 }),
+            Lever::Software(function) => ask(function, operation::SET_TIMESLICE, slice.0),
+            Lever::Channels => {
+                let switch = Switch::new(&channels::CAPTURE, System);
+                let micros = Micros((slice.0 / 1_000).max(1));
+                each(channels::CAPTURE.groups().map(|group| switch.set_timeslice(&group, micros)))
+            }
+        }
+    }
+
+    /// Takes everything of this process off the GPU, in the middle of whatever runs, and keeps it off.
+    pub fn stop(self) -> Result<(), Refusal> {
+        match self {
+            Lever::None(why) => Err(Refusal { why, detail: 0 }),
+            Lever::Software(function) => ask(function, operation::DISABLE, 0),
+            Lever::Channels => {
+                let switch = Switch::new(&channels::CAPTURE, System);
+                each([switch.disable(Scope::Process, Halt::Preempt)].into_iter())
+            }
+        }
+    }
+
+    /// Lets it go on where it was.
+    pub fn resume(self) -> Result<(), Refusal> {
+        match self {
+            Lever::None(why) => Err(Refusal { why, detail: 0 }),
+            Lever::Software(function) => ask(function, operation::ENABLE, 0),
+            Lever::Channels => {
+                let switch = Switch::new(&channels::CAPTURE, System);
+                each([switch.enable(Scope::Process)].into_iter())
+            }
+        }
+    }
+}
+
+/// Whether the kernel's driver is one with which channel groups were tried.
+fn known_driver() -> Result<(), Why> {
+    let mut text = [0; 512];
+    let path = c"/proc/driver/nvidia/version";
+    let read = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .and_then(|file| rustix::io::read(file, &mut text[..]));
+    match driver::judge(&text[..read.unwrap_or(0)]) {
+        Ok(_) => Ok(()),
+        Err(unknown) => {
+            say!("{unknown}");
+            Err(Why::UnknownDriver)
+        }
+    }
+}
+
+fn ask(function: Software, operation: u32, value: u64) -> Result<(), Refusal> {
+    let mut answer = 0;
+    // SAFETY: the function may be called at any time; there is a place for the answer.
+    match unsafe { function(operation, value, &mut answer) } {
+        0 => Ok(()),
+        error => Err(Refusal { why: Why::Refused, detail: error.unsigned_abs() }),
+    }
+}
+
+/// All of them are tried; the first refusal is what is said. An object that went away meanwhile is no refusal.
+fn each<T>(results: impl Iterator<Item = Result<T, switch::Error>>) -> Result<(), Refusal> {
+    let mut first = Ok(());
+    for result in results {
+        let Err(error) = result else { continue };
+        if matches!(error, switch::Error::Gone(_)) {
+            continue;
+        }
+        say!("{error}");
+        let detail = match error {
+            switch::Error::Refused { status, .. } => status.0,
+            _ => 0,
+        };
+        first = first.and(Err(Refusal { why: Why::Refused, detail }));
+    }
+    first
+}

@@ -1,0 +1,174 @@
+//! Tenancy: how this process shares the GPU with others.
+//!
+//! A process that `ebb run` gave a socket has a *post* on each GPU on which it makes a context, and on each post a
+//! *keeper*, a thread that speaks to the daemon and to the board. The program's own threads pass the post's gate before
+//! they hand over work and leave a mark afterwards; that is all the sharing costs them. A process without a socket has no
+//! posts, and pays one load.
+//!
+//! * `post`: the gate, the marks, the bell
+//! * `keeper`: the thread and its rounds; `membership` (daemon and seat), `turn` (the best-effort token)
+//! * `streams`, `flight`: what was handed over, and how much time of it is in flight
+//! * `burst`: when a latency tenant is at work
+//! * `lever`: the switch rung: the slice of this process, and stopping it in the middle of a kernel
+//! * `around`: functions of the driver before which something has to be done here
+
+pub mod around;
+mod burst;
+mod flight;
+mod keeper;
+mod lever;
+mod membership;
+mod post;
+mod streams;
+mod turn;
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use board::Gpu;
+use cuda_abi::{CUDA_SUCCESS, CUdevice, CUstream, CUuuid};
+use post::Post;
+
+use crate::lock::Lock;
+use crate::{next, surroundings};
+
+/// More GPUs than this in one process are shared without us.
+const MOST: usize = 16;
+
+static POSTS: [Post; MOST] = [const { Post::new() }; MOST];
+/// So many posts are taken. Zero in a process that is no tenant.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+static LOCK: Lock = Lock::new();
+
+/// A context was made on a device.
+pub fn arrived(device: CUdevice) {
+    if let Some(post) = taken().iter().find(|post| post.device() == device) {
+        // There are new channels to see to.
+        return post.ring();
+    }
+    if surroundings::variable(c"EBB_SOCKET").is_some() {
+        take(device);
+    }
+}
+
+#[cold]
+fn take(device: CUdevice) {
+    let Some(gpu) = uuid(device) else { return };
+    let Some(_held) = LOCK.acquire() else { return };
+    let count = TAKEN.load(Ordering::Relaxed);
+    if count == MOST || taken().iter().any(|post| post.device() == device) {
+        return;
+    }
+    let post = &POSTS[count];
+    post.prepare(device, gpu, membership::class());
+    // SYNC(posts): whoever counts the post sees it prepared.
+    TAKEN.store(count + 1, Ordering::Release);
+    if !keeper::start(post) {
+        post.set_gate(post::Gate::Open);
+    }
+}
+
+fn taken() -> &'static [Post] {
+    // SYNC(posts): pairs with the store in `take`.
+    &POSTS[..TAKEN.load(Ordering::Acquire)]
+}
+
+/// Whether this process is at work on one GPU only.
+fn is_alone() -> bool {
+    taken().len() == 1
+}
+
+fn ring_all() {
+    taken().iter().for_each(Post::ring);
+}
+
+fn uuid(device: CUdevice) -> Option<Gpu> {
+    let mut uuid = CUuuid { bytes: [0; 16] };
+    // SAFETY: a place for the answer, and a device on which there is a context.
+    let result = unsafe { next::call::cuDeviceGetUuid_v2(&mut uuid, device) };
+    (result == CUDA_SUCCESS).then(|| Gpu(uuid.bytes.map(|byte| byte as u8)))
+}
+
+/// The post on whose GPU the calling thread works.
+#[inline]
+fn here() -> Option<&'static Post> {
+    match taken() {
+        [] => None,
+        [post] => Some(post),
+        posts => Some(chosen(posts)),
+    }
+}
+
+#[cold]
+fn chosen(posts: &'static [Post]) -> &'static Post {
+    let (mut context, mut device) = (std::ptr::null_mut(), 0);
+    // SAFETY: a place for the answer.
+    let _ = unsafe { next::call::cuCtxGetCurrent(&mut context) };
+    if !context.is_null() {
+        // SAFETY: a place for the answer, which there is because there is a context.
+        let _ = unsafe { next::call::cuCtxGetDevice(&mut device) };
+    }
+    posts.iter().find(|post| post.device() == device).unwrap_or(&posts[0])
+}
+
+/// A thread is about to hand over work.
+#[inline(always)]
+pub fn admit() {
+    if TAKEN.load(Ordering::Relaxed) != 0 {
+        at_the_gate();
+    }
+}
+
+fn at_the_gate() {
+    // What fails here fails open.
+    let _ = panic::catch_unwind(AssertUnwindSafe(|| here().into_iter().for_each(Post::pass)));
+}
+
+/// A thread has handed over work, which was not captured.
+#[inline(always)]
+pub fn handed_over(stream: CUstream, per_thread: bool) {
+    if let Some(post) = here() {
+        post.handed_over(stream, per_thread);
+    }
+}
+
+/// A thread has waited for a stream, or found it done.
+#[inline(always)]
+pub fn waited(stream: CUstream, per_thread: bool) {
+    if let Some(post) = latency_post() {
+        post.burst(post.bursts.waited(burst::key(stream.addr(), per_thread), board::now()));
+    }
+}
+
+/// A thread has waited for everything in its context.
+pub fn waited_for_all() {
+    if let Some(post) = latency_post() {
+        post.bursts.waited_for_all(board::now(), &mut |change| post.burst(change));
+    }
+}
+
+/// An event was recorded in a stream.
+pub fn recorded(event: usize, stream: CUstream, per_thread: bool) {
+    if let Some(post) = latency_post() {
+        post.bursts.recorded(event, burst::key(stream.addr(), per_thread));
+    }
+}
+
+/// A thread has waited for an event, or found that it has happened.
+pub fn happened(event: usize) {
+    if let Some(post) = latency_post() {
+        post.burst(post.bursts.happened(event, board::now()));
+    }
+}
+
+fn latency_post() -> Option<&'static Post> {
+    here().filter(|post| post.is_latency())
+}
+
+/// In the child of a fork, which is no tenant until it makes a context of its own.
+pub fn in_child() {
+    LOCK.reset();
+    streams::in_child();
+    keeper::in_child();
+    TAKEN.store(0, Ordering::Relaxed);
+}

@@ -1,0 +1,275 @@
+//! A post: this process on one GPU, as its threads see it.
+//!
+//! Threads that hand over work pass the post's gate and leave their marks; everything else is done by the post's keeper, a
+//! thread of its own. They meet in a few words of memory and in two futexes: the gate, on which threads wait for the
+//! keeper, and the bell, on which the keeper waits for them.
+
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use board::{Gpu, Seat};
+use cuda_abi::CUstream;
+use model::{Class, Nanos};
+use rustix::thread::futex;
+use rustix::time::Timespec;
+
+use super::burst::{Bursts, Change};
+use super::flight::Flight;
+use super::streams::Streams;
+use crate::arena;
+
+/// What threads find at the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Gate {
+    Open,
+    /// Open, while no more than a bounded time of work is in flight.
+    Bounded,
+    Closed,
+}
+
+/// A thread that waits at the gate looks again so often.
+const LOOK: Nanos = Nanos::from_millis(20);
+/// A keeper that has done nothing for so many looks is taken for lost, and the gate is opened: a tenant that is not held
+/// back is better than one that hangs.
+const PATIENCE: u32 = 250;
+/// How often it is looked whether enough work has been done.
+const NAP: Nanos = Nanos::from_micros(100);
+
+pub struct Post {
+    device: AtomicI32,
+    gpu: [AtomicU64; 2],
+    class: AtomicU32,
+    gate: AtomicU32,
+    /// Threads at the gate.
+    waiting: AtomicU32,
+    /// Counts what was handed over.
+    given: AtomicU64,
+    /// Counts the keeper's rounds.
+    rounds: AtomicU32,
+    /// How much time may be in flight.
+    in_flight: AtomicU64,
+    /// The bell, until there is a seat with one.
+    bell: AtomicU32,
+    seat: AtomicPtr<Seat>,
+    pub streams: Streams,
+    pub flight: Flight,
+    pub bursts: Bursts,
+}
+
+impl Post {
+    pub const fn new() -> Post {
+        Post {
+            device: AtomicI32::new(-1),
+            gpu: [AtomicU64::new(0), AtomicU64::new(0)],
+            class: AtomicU32::new(0),
+            gate: AtomicU32::new(Gate::Open as u32),
+            waiting: AtomicU32::new(0),
+            given: AtomicU64::new(0),
+            rounds: AtomicU32::new(0),
+            in_flight: AtomicU64::new(u64::MAX),
+            bell: AtomicU32::new(0),
+            seat: AtomicPtr::new(ptr::null_mut()),
+            streams: Streams::new(),
+            flight: Flight::new(),
+            bursts: Bursts::new(),
+        }
+    }
+
+    /// Before anybody can see it.
+    pub fn prepare(&self, device: i32, gpu: Gpu, class: Class) {
+        let (low, high) = gpu.0.split_at(8);
+        for (word, half) in self.gpu.iter().zip([low, high]) {
+            word.store(u64::from_le_bytes(half.try_into().expect("half of sixteen")), Ordering::Relaxed);
+        }
+        self.seat.store(ptr::null_mut(), Ordering::Relaxed);
+        self.waiting.store(0, Ordering::Relaxed);
+        self.be(class);
+        // The first work waits for the keeper, who is about to ask for the token.
+        self.set_gate(if class == Class::BestEffort { Gate::Closed } else { Gate::Open });
+        self.device.store(device, Ordering::Release);
+    }
+
+    pub fn device(&self) -> i32 {
+        self.device.load(Ordering::Acquire)
+    }
+
+    pub fn gpu(&self) -> Gpu {
+        let mut bytes = [0; 16];
+        for (half, word) in bytes.chunks_exact_mut(8).zip(&self.gpu) {
+            half.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+        }
+        Gpu(bytes)
+    }
+
+    pub fn be(&self, class: Class) {
+        self.class.store(u32::from(class == Class::Latency), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn is_latency(&self) -> bool {
+        self.class.load(Ordering::Relaxed) != 0
+    }
+
+    pub fn seat(&self) -> Option<&'static Seat> {
+        // SYNC(post-seat): pairs with the store in `sit`.
+        let seat = self.seat.load(Ordering::Acquire);
+        // SAFETY: null, or a seat in the arena, which stays.
+        (!seat.is_null()).then(|| unsafe { &*seat })
+    }
+
+    /// Has threads use this seat from now on.
+    pub fn sit(&self, seat: Seat) -> Option<&'static Seat> {
+        let placed = arena::place(seat)?;
+        // SYNC(post-seat): whoever sees the seat sees what it is.
+        self.seat.store(ptr::from_ref(placed).cast_mut(), Ordering::Release);
+        Some(placed)
+    }
+
+    pub fn set_bound(&self, in_flight: Nanos) {
+        self.in_flight.store(in_flight.0, Ordering::Relaxed);
+    }
+
+    pub fn set_gate(&self, gate: Gate) {
+        // SYNC(gate): who passes sees what the keeper did before it opened.
+        let before = self.gate.swap(gate as u32, Ordering::AcqRel);
+        if before != gate as u32 {
+            let _ = futex::wake(&self.gate, futex::Flags::PRIVATE, i32::MAX.unsigned_abs());
+        }
+    }
+
+    pub fn waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) != 0
+    }
+
+    pub fn given(&self) -> u64 {
+        self.given.load(Ordering::Acquire)
+    }
+
+    /// A thread is about to hand over work.
+    #[inline]
+    pub fn pass(&self) {
+        // SYNC(gate): pairs with the swap in `set_gate`.
+        if self.gate.load(Ordering::Acquire) != Gate::Open as u32 {
+            self.wait_at_gate();
+        }
+    }
+
+    #[cold]
+    fn wait_at_gate(&self) {
+        let began = board::now();
+        let mut closed = false;
+        let (mut rounds, mut looks) = (self.rounds.load(Ordering::Relaxed), 0);
+        loop {
+            // SYNC(gate): pairs with the swap in `set_gate`.
+            let gate = self.gate.load(Ordering::Acquire);
+            if gate == Gate::Open as u32 {
+                break;
+            }
+            if gate == Gate::Bounded as u32 {
+                if self.flight.age(board::now()).0 <= self.in_flight.load(Ordering::Relaxed) {
+                    break;
+                }
+                sleep(&self.gate, gate, NAP);
+                continue;
+            }
+            if !closed {
+                self.waiting.fetch_add(1, Ordering::AcqRel);
+                closed = true;
+            }
+            self.ring();
+            sleep(&self.gate, gate, LOOK);
+            let now = self.rounds.load(Ordering::Relaxed);
+            looks = if now == rounds { looks + 1 } else { 0 };
+            rounds = now;
+            if looks > PATIENCE {
+                crate::log::say!("the keeper of GPU {} is lost; nothing is held back", self.device());
+                self.set_gate(Gate::Open);
+            }
+        }
+        if closed {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+            if let Some(seat) = self.seat() {
+                let (tally, waited) = (seat.tally(), board::now().since(began));
+                tally.waits.add(1);
+                tally.wait_ns.add(waited.0);
+                tally.wait_times.record(waited);
+            }
+        }
+    }
+
+    /// A thread has handed over work.
+    #[inline]
+    pub fn handed_over(&self, stream: CUstream, per_thread: bool) {
+        if self.is_latency() {
+            let change = self.bursts.given(super::burst::key(stream.addr(), per_thread), board::now);
+            return self.burst(change);
+        }
+        self.given.fetch_add(1, Ordering::Release);
+        self.streams.mark(stream.addr(), per_thread);
+        if self.gate.load(Ordering::Relaxed) == Gate::Bounded as u32 {
+            self.flight.mark(stream, per_thread, board::now());
+        }
+    }
+
+    /// Tells the board what has become of a burst.
+    #[inline]
+    pub fn burst(&self, change: Change) {
+        if change != Change::None {
+            self.say_burst(change);
+        }
+    }
+
+    #[cold]
+    fn say_burst(&self, change: Change) {
+        let Some(seat) = self.seat() else { return };
+        match change {
+            Change::None => {}
+            Change::Began => seat.activate(board::now()),
+            Change::Ended { lasted, idle } => {
+                let tally = seat.tally();
+                tally.bursts.add(1);
+                tally.burst_ns.add(lasted.0);
+                tally.burst_times.record(lasted);
+                if seat.terms().slo.is_some_and(|slo| lasted > slo) {
+                    tally.slo_missed.add(1);
+                }
+                if let Some(since) = idle {
+                    seat.deactivate(board::now(), since);
+                }
+            }
+        }
+    }
+
+    /// Wakes the keeper.
+    pub fn ring(&self) {
+        match self.seat() {
+            Some(seat) => seat.ring(),
+            None => {
+                self.bell.fetch_add(1, Ordering::AcqRel);
+                let _ = futex::wake(&self.bell, futex::Flags::PRIVATE, 1);
+            }
+        }
+    }
+
+    /// What the bell says now, for `rest`.
+    pub fn bell(&self) -> u32 {
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.seat().map_or_else(|| self.bell.load(Ordering::Acquire), Seat::bell)
+    }
+
+    /// The keeper's sleep: until somebody rings, and no longer than this.
+    pub fn rest(&self, seen: u32, at_most: Nanos) {
+        match self.seat() {
+            Some(seat) => seat.wait(seen, at_most),
+            None => sleep(&self.bell, seen, at_most),
+        }
+    }
+}
+
+fn sleep(word: &AtomicU32, while_it_is: u32, at_most: Nanos) {
+    const SECOND: u64 = 1_000_000_000;
+    let (seconds, nanos) = (at_most.0 / SECOND, at_most.0 % SECOND);
+    let span = Timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanos.cast_signed() };
+    let _ = futex::wait(word, futex::Flags::PRIVATE, while_it_is, Some(&span));
+}

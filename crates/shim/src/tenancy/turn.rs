@@ -1,0 +1,213 @@
+//! The turn of a best-effort tenant: when it may hand over work.
+//!
+//! Best-effort tenants of one GPU would switch each other off and on without end, so one at a time holds the token. A
+//! tenant wants it when a thread waits at the gate, opens the gate when it has it, and gives it on when its quantum is over
+//! or it has nothing to do; but only if somebody else wants it, and only when what it has handed over is done, so that two
+//! of them are never on the GPU together. Work that does not end in time is taken off the GPU where it is, if there is a
+//! lever; it goes on with the tenant's next turn.
+
+use board::{Claim, Seat, Settings};
+use model::Nanos;
+
+use super::lever::Lever;
+use super::post::{Gate, Post};
+use super::streams::Work;
+use crate::log::say;
+
+/// How often is looked whether a stream is done, when somebody waits for it.
+const DRAIN_LOOK: Nanos = Nanos::from_micros(50);
+/// Beyond the time that may be in flight, before the lever is used.
+const DRAIN_MARGIN: Nanos = Nanos::from_millis(2);
+/// Without a lever, the longest time that others wait for work that does not end.
+const DRAIN_AT_MOST: Nanos = Nanos::from_millis(250);
+/// How often a holder that nobody waits for looks how busy it is.
+const SAMPLE: Nanos = Nanos::from_millis(100);
+const IDLE: Nanos = Nanos::from_millis(250);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Waiting,
+    Holding,
+    /// The gate is closed, and what is in flight is waited for.
+    Draining {
+        from: Nanos,
+    },
+}
+
+pub struct Turn {
+    state: State,
+    /// When the token came.
+    since: Nanos,
+    /// When somebody else began to want it.
+    contended: Option<Nanos>,
+    /// The count of work at the last look, and since when nothing was in flight.
+    given: u64,
+    idle_since: Option<Nanos>,
+    /// Work was taken off the GPU, and waits for the next turn.
+    stopped: bool,
+    looked: Nanos,
+    latency_busy: Nanos,
+}
+
+impl Turn {
+    pub fn new() -> Turn {
+        Turn {
+            state: State::Idle,
+            since: Nanos::ZERO,
+            contended: None,
+            given: 0,
+            idle_since: None,
+            stopped: false,
+            looked: Nanos::ZERO,
+            latency_busy: Nanos::ZERO,
+        }
+    }
+
+    /// The board is another: whatever was held there is no more.
+    pub fn begin_anew(&mut self, post: &Post) {
+        self.state = State::Idle;
+        post.set_gate(Gate::Closed);
+    }
+
+    /// One look; gives how long to sleep.
+    pub fn take(&mut self, post: &Post, seat: &Seat, lever: Option<Lever>, now: Nanos) -> Nanos {
+        let settings = seat.board().settings();
+        post.set_bound(settings.in_flight);
+        if self.state == State::Idle {
+            post.set_gate(Gate::Closed);
+            if !post.waiting() && !self.stopped {
+                return IDLE;
+            }
+            seat.want(now);
+            self.state = State::Waiting;
+        }
+        if self.state == State::Waiting {
+            match seat.try_hold(now) {
+                board::Turn::Others { look_again } => return look_again,
+                board::Turn::Mine { .. } => self.begin(post, seat, lever, now),
+            }
+        }
+        self.account(post, seat, now);
+        match self.state {
+            State::Draining { from } => self.drain(post, seat, lever, &settings, from, now),
+            _ => self.hold(post, seat, &settings, now),
+        }
+    }
+
+    /// Gives up the turn, whatever it was: the tenant is paused, or of another class by now.
+    pub fn leave(&mut self, seat: &Seat, now: Nanos) {
+        if self.state != State::Idle {
+            let used = if self.state == State::Waiting { Nanos::ZERO } else { now.since(self.since) };
+            seat.tally().held_ns.add(used.0);
+            seat.leave(now, used, &mut choose);
+            self.state = State::Idle;
+        }
+    }
+
+    /// Whether work was taken off the GPU that waits for the next turn; the caller sees to it from now on.
+    pub fn take_stopped(&mut self) -> bool {
+        std::mem::take(&mut self.stopped)
+    }
+
+    /// Work is off the GPU, and goes on with the next turn.
+    pub fn put_stopped(&mut self) {
+        self.stopped = true;
+    }
+
+    fn begin(&mut self, post: &Post, seat: &Seat, lever: Option<Lever>, now: Nanos) {
+        if std::mem::take(&mut self.stopped)
+            && let Some(lever) = lever
+        {
+            let _ = lever.resume();
+        }
+        self.state = State::Holding;
+        self.since = now;
+        self.contended = None;
+        self.idle_since = None;
+        self.given = post.given();
+        self.looked = now;
+        self.latency_busy = seat.board().latency_busy(now);
+    }
+
+    fn hold(&mut self, post: &Post, seat: &Seat, settings: &Settings, now: Nanos) -> Nanos {
+        if !seat.others_want() {
+            self.contended = None;
+            post.set_gate(Gate::Open);
+            return SAMPLE;
+        }
+        // The quantum counts from when somebody else wanted the token: before, it harmed nobody to keep it. But nobody
+        // waits longer than a quantum for one who has had the GPU for long.
+        let contended = *self.contended.get_or_insert(now);
+        let over = now.since(self.since.max(contended.since(settings.quantum))) >= settings.quantum;
+        let idle = self.idle_since.is_some_and(|since| now.since(since) >= settings.idle);
+        if over || idle {
+            post.set_gate(Gate::Closed);
+            self.state = State::Draining { from: now };
+            return DRAIN_LOOK;
+        }
+        post.set_gate(Gate::Bounded);
+        settings.idle.min(settings.quantum)
+    }
+
+    fn drain(
+        &mut self,
+        post: &Post,
+        seat: &Seat,
+        lever: Option<Lever>,
+        settings: &Settings,
+        from: Nanos,
+        now: Nanos,
+    ) -> Nanos {
+        let long = now.since(from);
+        let patience = if lever.is_some() { settings.in_flight + DRAIN_MARGIN } else { DRAIN_AT_MOST };
+        if post.streams.work(true) != Work::Done {
+            if long < patience {
+                return DRAIN_LOOK;
+            }
+            self.stopped = lever.is_some_and(|lever| lever.stop().is_ok());
+            say!("work was not done after {} ns; taken off the GPU: {}", long.0, self.stopped);
+        }
+        let tally = seat.tally();
+        if self.stopped {
+            tally.stops_switch.add(1)
+        } else {
+            tally.stops_hold.add(1)
+        }
+        tally.handover_times.record(long);
+        self.give_on(post, seat, now);
+        Nanos::ZERO
+    }
+
+    /// Gives the token to whoever is next, which may be this tenant again.
+    fn give_on(&mut self, post: &Post, seat: &Seat, now: Nanos) {
+        let used = now.since(self.since);
+        seat.tally().held_ns.add(used.0);
+        let wants_more = post.waiting() || self.stopped;
+        let _ =
+            if wants_more { seat.pass(now, used, &mut choose) } else { seat.leave(now, used, &mut choose) };
+        self.state = if wants_more { State::Waiting } else { State::Idle };
+    }
+
+    /// Looks how busy the GPU is with this tenant: the time since the last look counts as a whole or not at all.
+    fn account(&mut self, post: &Post, seat: &Seat, now: Nanos) {
+        let given = post.given();
+        let busy = given != self.given || post.streams.work(false) != Work::Done;
+        self.given = given;
+        self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
+        let latency_busy = seat.board().latency_busy(now);
+        if busy {
+            let others = latency_busy.since(self.latency_busy);
+            seat.tally().gpu_ns.add(now.since(self.looked).since(others).0);
+        }
+        self.looked = now;
+        self.latency_busy = latency_busy;
+    }
+}
+
+fn choose(claims: &[Claim]) -> Option<usize> {
+    policy::token::choose(claims.iter().map(|claim| policy::token::Claim {
+        virtual_time: claim.virtual_time,
+        wanted_since: claim.wanted_since,
+    }))
+}
