@@ -35,8 +35,8 @@ pub struct Keeper {
     pub lever: Lever,
     membership: Membership,
     turn: Turn,
-    /// What was last set, and for how many channels.
-    slice: Option<(Nanos, u32)>,
+    /// What was last set, and for which channels and contexts.
+    slice: Option<(Nanos, (u32, u32))>,
     refusal: Option<Refusal>,
     paused: bool,
     stopped_by_pause: bool,
@@ -159,7 +159,7 @@ impl Keeper {
         }
         let terms = self.membership.terms(self.post.seat());
         self.post.be(terms.class);
-        self.tend_lever(&terms);
+        self.tend_lever(&terms, now);
         let rest = match (self.post.seat(), self.membership.keeps_waiting()) {
             (_, true) => {
                 self.post.set_gate(Gate::Closed);
@@ -244,11 +244,13 @@ impl Keeper {
     }
 
     /// Sets the slice of the process, and sets it again when there are new channels.
-    fn tend_lever(&mut self, terms: &Terms) {
-        let made = channels::made();
-        let board = self.post.seat().map(Seat::board);
-        let wanted = match (terms.class, board) {
+    fn tend_lever(&mut self, terms: &Terms, now: Nanos) {
+        let made = (channels::made(), super::arrivals());
+        let seat = self.post.seat();
+        let strays = !super::is_alone() || seat.is_some_and(|seat| self.turn.beside_stray(seat, now));
+        let wanted = match (terms.class, seat.map(Seat::board)) {
             (Class::BestEffort, None) => Some(slice::WITHOUT_BOARD),
+            (Class::BestEffort, Some(_)) if strays => Some(slice::BESIDE_STRAYS),
             (class, Some(board)) => slice::timeslice(class, terms.priority, board.highest_priority()),
             (Class::Latency, None) => None,
         };

@@ -6,8 +6,10 @@
 //! of them are never on the GPU together. Work that does not end in time is taken off the GPU where it is, if there is a
 //! lever; it goes on with the tenant's next turn.
 
-use board::{Claim, Seat, Settings};
+use board::{Claim, Place, Seat, Settings};
 use model::Nanos;
+use rustix::io::Errno;
+use rustix::process::Pid;
 
 use super::lever::Lever;
 use super::post::{Gate, Post};
@@ -20,6 +22,10 @@ const DRAIN_LOOK: Nanos = Nanos::from_micros(50);
 const DRAIN_MARGIN: Nanos = Nanos::from_millis(2);
 /// Without a lever, the longest time that others wait for work that does not end.
 const DRAIN_AT_MOST: Nanos = Nanos::from_millis(250);
+/// When to try again what the driver refused.
+const STOP_AGAIN: Nanos = Nanos::from_millis(10);
+/// A process that comes to life again takes its work off the GPU within this.
+const COMING_BACK: Nanos = Nanos::from_millis(50);
 /// How often a holder that nobody waits for looks how busy it is.
 const SAMPLE: Nanos = Nanos::from_millis(100);
 const IDLE: Nanos = Nanos::from_millis(250);
@@ -46,6 +52,8 @@ pub struct Turn {
     idle_since: Option<Nanos>,
     /// Work was taken off the GPU, and waits for the next turn.
     stopped: bool,
+    /// Whoever had the token and lost it without a sign of life: its work may still be on the GPU.
+    stray: Option<Stray>,
     looked: Nanos,
     latency_busy: Nanos,
 }
@@ -59,6 +67,7 @@ impl Turn {
             given: 0,
             idle_since: None,
             stopped: false,
+            stray: None,
             looked: Nanos::ZERO,
             latency_busy: Nanos::ZERO,
         }
@@ -74,6 +83,10 @@ impl Turn {
     pub fn take(&mut self, post: &Post, seat: &Seat, lever: Option<Lever>, now: Nanos) -> Nanos {
         let settings = seat.board().settings();
         post.set_bound(settings.in_flight);
+        let holding = matches!(self.state, State::Holding | State::Draining { .. });
+        if holding && seat.holds().is_none() {
+            self.lose(post, lever);
+        }
         if self.state == State::Idle {
             post.set_gate(Gate::Closed);
             if !post.waiting() && !self.stopped {
@@ -83,9 +96,13 @@ impl Turn {
             self.state = State::Waiting;
         }
         if self.state == State::Waiting {
+            let (before, taken) = (seat.board().token(), seat.tally().taken_over.get());
             match seat.try_hold(now) {
                 board::Turn::Others { look_again } => return look_again,
                 board::Turn::Mine { .. } => self.begin(post, seat, lever, now),
+            }
+            if seat.tally().taken_over.get() != taken {
+                self.stray = before.map(|(place, _)| Stray { place, lost: now, back: None });
             }
         }
         self.account(post, seat, now);
@@ -108,6 +125,23 @@ impl Turn {
     /// Whether work was taken off the GPU that waits for the next turn; the caller sees to it from now on.
     pub fn take_stopped(&mut self) -> bool {
         std::mem::take(&mut self.stopped)
+    }
+
+    /// Whether somebody may have work on the GPU out of turn.
+    pub fn beside_stray(&mut self, seat: &Seat, now: Nanos) -> bool {
+        let gone = self.stray.as_mut().is_some_and(|stray| stray.is_gone(seat, now));
+        self.stray.take_if(|_| gone);
+        self.stray.is_some()
+    }
+
+    /// Somebody took the token, because this process showed no life. Two must not be on the GPU together.
+    fn lose(&mut self, post: &Post, lever: Option<Lever>) {
+        post.set_gate(Gate::Closed);
+        if post.streams.work(true) != Work::Done {
+            self.stopped = lever.is_some_and(|lever| lever.stop().is_ok());
+        }
+        say!("the token was lost; what was on the GPU has left it: {}", self.stopped);
+        self.state = State::Idle;
     }
 
     /// Work is off the GPU, and goes on with the next turn.
@@ -166,6 +200,11 @@ impl Turn {
                 return DRAIN_LOOK;
             }
             self.stopped = lever.is_some_and(|lever| lever.stop().is_ok());
+            if lever.is_some() && !self.stopped {
+                // With the shortest slices on both sides nobody would get on: better that the others wait.
+                seat.tally().refusals.add(1);
+                return STOP_AGAIN;
+            }
             say!("work was not done after {} ns; taken off the GPU: {}", long.0, self.stopped);
         }
         let tally = seat.tally();
@@ -202,6 +241,27 @@ impl Turn {
         }
         self.looked = now;
         self.latency_busy = latency_busy;
+    }
+}
+
+/// A tenant that may have work on the GPU without having the token.
+#[derive(Clone, Copy)]
+struct Stray {
+    place: Place,
+    lost: Nanos,
+    /// When it was seen to be alive again.
+    back: Option<Nanos>,
+}
+
+impl Stray {
+    /// Dead, or alive for long enough to have noticed.
+    fn is_gone(&mut self, seat: &Seat, now: Nanos) -> bool {
+        let Some((pid, beat)) = seat.board().pulse(self.place) else { return true };
+        if beat > self.lost {
+            return now.since(*self.back.get_or_insert(now)) > COMING_BACK;
+        }
+        let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        process.is_some_and(|process| rustix::process::test_kill_process(process) == Err(Errno::SRCH))
     }
 }
 
