@@ -1,6 +1,6 @@
 //! A board, and the daemon's half of it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU64;
 
 use model::{Class, Nanos};
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -115,10 +115,10 @@ impl Board {
     /// Ends an occupation, and frees the token if the seat had it; `false` when it was over already.
     pub fn free(&self, place: Place) -> bool {
         let Some(seat) = self.seat(place) else { return false };
-        let active = Nanos(seat.heart.active_since.swap(0, Ordering::Relaxed));
         if !standing::vacate(&seat.standing, place.generation) {
             return false;
         }
+        let active = Nanos(seat.heart.active_since.swap(0, Ordering::Relaxed));
         if active != Nanos::ZERO {
             seat.heart.busy.fetch_add(crate::now().since(active).0, Ordering::Relaxed);
         }
@@ -175,8 +175,7 @@ impl Board {
             // A seat that ends its activity first forgets the beginning, then adds it up: between the two it is counted
             // too low, never twice.
             let done = Nanos(seat.heart.busy.load(Ordering::Relaxed));
-            let since = Nanos(seat.heart.active_since.load(Ordering::Relaxed));
-            if since == Nanos::ZERO { done } else { done + now.since(since) }
+            active_since(seat).map_or(done, |since| done + now.since(since))
         };
         let sum = self.layout.used().iter().map(busy).fold(Nanos::ZERO, |sum, time| sum + time);
         let highest = self.layout.round.busy.fetch_max(sum.0, Ordering::Relaxed);
@@ -185,7 +184,21 @@ impl Board {
 
     /// Whether any latency tenant has work now.
     pub fn latency_active(&self) -> bool {
-        self.layout.used().iter().any(|seat| seat.heart.active_since.load(Ordering::Relaxed) != 0)
+        self.layout.used().iter().any(|seat| active_since(seat).is_some())
+    }
+
+    /// The process at a place, and when it last showed life; `None` when the place is no longer what it was.
+    pub fn pulse(&self, place: Place) -> Option<(u32, Nanos)> {
+        let seat = self.seat(place)?;
+        let pulse = (seat.pid.load(Ordering::Relaxed), Nanos(seat.heart.beat.load(Ordering::Relaxed)));
+        Standing::of(&seat.standing).is(place.generation).then_some(pulse)
+    }
+
+    /// The highest priority among the latency tenants that are here.
+    pub fn highest_priority(&self) -> u32 {
+        let taken = self.layout.used().iter().filter(|seat| Standing::of(&seat.standing).is_taken());
+        let terms = taken.map(|seat| seat.terms.read()).filter(|terms| terms.class == Class::Latency);
+        terms.map(|terms| terms.priority).max().unwrap_or(0)
     }
 
     /// The tenant's half: takes the place that the daemon gave.
@@ -197,6 +210,14 @@ impl Board {
     pub(crate) fn seat(&self, place: Place) -> Option<&'static layout::Seat> {
         self.layout.seats.get(usize::from(place.seat))
     }
+}
+
+/// Since when a seat has had work that must not wait. What a process says whose seat was taken from it does not count.
+fn active_since(seat: &layout::Seat) -> Option<Nanos> {
+    let since = seat.heart.active_since.load(Ordering::Relaxed);
+    let counts =
+        since != 0 && Standing::of(&seat.standing).is_taken() && seat.terms.read().class == Class::Latency;
+    counts.then_some(Nanos(since))
 }
 
 fn check(header: &Header) -> Result<(), Error> {
@@ -219,15 +240,11 @@ fn settle(seat: &layout::Seat, occupant: &Occupant<'_>) {
     seat.said.write(&Condition::default());
     seat.name.write(&Label::new(occupant.name));
     seat.program.write(&Label::new(occupant.program));
-    let plain: [(&AtomicU64, u64); 4] = [
-        (&seat.tenant, occupant.tenant),
-        (&seat.wanted_since, 0),
-        (&seat.heart.beat, 0),
-        (&seat.heart.active_since, 0),
-    ];
+    let plain: [(&AtomicU64, u64); 3] =
+        [(&seat.wanted_since, 0), (&seat.heart.beat, 0), (&seat.heart.active_since, 0)];
     plain.into_iter().for_each(|(place, value)| place.store(value, Ordering::Relaxed));
-    let pid: &AtomicU32 = &seat.pid;
-    pid.store(occupant.pid, Ordering::Relaxed);
+    seat.pid.store(occupant.pid, Ordering::Relaxed);
+    seat.tenant.store(occupant.tenant, Ordering::Relaxed);
     seat.virtual_time.store(0, Ordering::Relaxed);
     seat.held_since.store(0, Ordering::Relaxed);
     seat.tally.clear();

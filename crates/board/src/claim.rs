@@ -37,9 +37,9 @@ impl Claims {
         &self.claims[..self.count]
     }
 
-    pub(crate) fn set_virtual_time(&mut self, place: Place, time: Nanos) {
+    pub(crate) fn update(&mut self, place: Place, virtual_time: Nanos, wanted_since: Nanos) {
         let mine = self.claims[..self.count].iter_mut().filter(|claim| claim.place == place);
-        mine.for_each(|claim| claim.virtual_time = time);
+        mine.for_each(|claim| (claim.virtual_time, claim.wanted_since) = (virtual_time, wanted_since));
     }
 }
 

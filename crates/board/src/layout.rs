@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 use crate::bell::Bell;
 use crate::condition::Said;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::tally::Tally;
 use crate::terms::Written;
 use crate::text::Text;
@@ -71,12 +71,12 @@ pub(crate) struct Seat {
     /// Since when it has the token, if it has it.
     pub held_since: AtomicU64,
     pub terms: Written,
-    pub tenant: PlainU64,
+    pub tenant: AtomicU64,
 
     pub heart: Heart,
     pub bell: Bell,
 
-    pub pid: PlainU32,
+    pub pid: AtomicU32,
     pub said: Said,
     pub name: Text<NAME_BYTES>,
     pub program: Text<PROGRAM_BYTES>,

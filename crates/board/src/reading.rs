@@ -61,8 +61,7 @@ impl Reading {
             heartbeat: some(seat.heart.beat.load(Ordering::Relaxed)),
             figures: seat.tally.figures(),
         };
-        // SYNC(board-seat): all loads above stay before this look; whoever changes the occupant changes the generation
-        // first, and writes then.
+        // SYNC(board-seat-again): pairs with `reserve`. All loads above stay before this look.
         fence(Ordering::Acquire);
         let after = Standing::of(&seat.standing);
         let place = Place { seat: number, generation: before.generation() };

@@ -65,11 +65,13 @@ impl Seat {
     }
 
     /// Sleeps until the bell has rung since it was `seen`, for so long at most and never longer than a second. It may
-    /// return for no reason. A seat that waits shows life: it returns often enough, and beats before it sleeps.
+    /// return for no reason. While several want the token, a seat that wants or has it shows life: it returns often
+    /// enough, and beats before it sleeps. Who is alone may sleep: whoever comes to want what it has rings.
     pub fn wait(&self, seen: u32, at_most: Nanos) {
         let grace = self.board.settings().grace;
         self.beat(crate::now());
-        let breath = Nanos(grace.0 / 2);
+        let contested = self.standing().wants() && self.others_want();
+        let breath = if contested { Nanos(grace.0 / 2) } else { LONGEST_WAIT };
         self.own().bell.wait(seen, at_most.min(breath).min(LONGEST_WAIT));
         self.beat(crate::now());
     }
@@ -98,6 +100,9 @@ impl Seat {
             own.virtual_time.store(saved.max(floor), Ordering::Relaxed);
             own.wanted_since.store(now.0, Ordering::Relaxed);
             standing::set_wants(&own.standing, self.place.generation, true);
+            token::wanted();
+            // The holder may be asleep, for as long as nobody wanted what it has.
+            token::wake_holder(self.board.layout, self.place.seat);
         }
         token::wanted();
     }
@@ -140,7 +145,8 @@ impl Seat {
             }
             Some(seat) => {
                 let holder = self.board.layout.seats.get(usize::from(seat));
-                if let Some(holder) = holder.filter(|holder| !token::is_lifeless(holder, now, settings.grace))
+                if let Some(holder) =
+                    holder.filter(|holder| !token::is_lifeless_holder(holder, now, settings.grace))
                 {
                     return Turn::Others { look_again: patience(holder, now, settings.grace) };
                 }
@@ -220,10 +226,14 @@ impl Seat {
         &self.own().tally
     }
 
-    /// A latency tenant has work from now on.
+    /// A latency tenant has work from now on: the GPU leaves whoever has the token.
     #[inline]
     pub fn activate(&self, now: Nanos) {
         self.own().heart.active_since.store(now.0.max(1), Ordering::Relaxed);
+        let holder = Token::of(&self.board.layout.round.token).holder();
+        if let Some(holder) = holder.and_then(|seat| self.board.layout.seats.get(usize::from(seat))) {
+            holder.tally.preempted.add(1);
+        }
     }
 
     /// A latency tenant's work, begun at `since`, is done.
@@ -248,7 +258,9 @@ impl Seat {
         let before = Nanos(own.virtual_time.load(Ordering::Relaxed));
         let after = before + charged;
         own.virtual_time.store(after.0, Ordering::Relaxed);
-        claims.set_virtual_time(self.place, after);
+        // We wait anew from now on: among equals, everybody else is first.
+        own.wanted_since.store(now.0, Ordering::Relaxed);
+        claims.update(self.place, after, now);
         if let Some(least) = claims.as_slice().iter().map(|claim| claim.virtual_time).min() {
             self.board.layout.round.floor.fetch_max(least.0, Ordering::Relaxed);
         }
@@ -267,5 +279,6 @@ impl Seat {
 /// When a holder that shows no more life from now on would lose the token.
 fn patience(holder: &layout::Seat, now: Nanos, grace: Nanos) -> Nanos {
     let beat = Nanos(holder.heart.beat.load(Ordering::Relaxed));
-    (beat + grace).since(now).clamp(SHORTEST_LOOK, grace + SHORTEST_LOOK)
+    let given = Nanos(holder.held_since.load(Ordering::Relaxed));
+    (beat.max(given) + grace).since(now).clamp(SHORTEST_LOOK, grace + SHORTEST_LOOK)
 }

@@ -34,11 +34,11 @@ impl Settings {
     /// say anything.
     pub fn sane(self) -> Settings {
         let within = |time: Nanos, least: Nanos, most: Nanos| time.clamp(least, most);
-        let (hundredth, minute) = (Nanos::from_micros(10), Nanos::from_millis(60_000));
+        let minute = Nanos::from_millis(60_000);
         Settings {
             quantum: within(self.quantum, Nanos::from_micros(100), minute),
             in_flight: within(self.in_flight, Nanos::from_micros(100), minute),
-            idle: within(self.idle, hundredth, minute),
+            idle: within(self.idle, Nanos::from_micros(10), minute),
             grace: within(self.grace, Nanos::from_millis(1), minute),
         }
     }

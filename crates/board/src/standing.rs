@@ -3,7 +3,7 @@
 //! The generation is the upper half, and changes with every occupant. Because it is in the same word, no change made in
 //! the name of one occupant can fall upon the next: it is a compare-and-exchange, and the next one's word differs.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// A standing, read once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +54,11 @@ pub(crate) fn reserve(word: &AtomicU64) -> Option<u32> {
     // Nought is the generation of a seat that nobody ever had.
     let next = now.generation().wrapping_add(1).max(1);
     let reserved = pack(next, RESERVED);
-    // SYNC(board-seat): what is written for the next occupant stays behind this.
-    word.compare_exchange(now.0, reserved, Ordering::Acquire, Ordering::Relaxed).ok().map(|_| next)
+    word.compare_exchange(now.0, reserved, Ordering::Acquire, Ordering::Relaxed).ok()?;
+    // SYNC(board-seat-again): pairs with the fence of a reader. Who reads anything that is written about the next occupant
+    // finds this generation when it looks again.
+    fence(Ordering::Release);
+    Some(next)
 }
 
 /// Shows a reserved seat, with everything that was written about its occupant.
@@ -78,14 +81,18 @@ pub(crate) fn set_wants(word: &AtomicU64, generation: u32, wants: bool) -> Optio
     Some(before.wants() != wants)
 }
 
-/// Changes the flags of a standing as long as its generation allows; what it was before.
+/// Changes the flags of a standing as long as its generation allows; what it was before. Others change a standing once in a
+/// while; only one that is attacked changes this often, and then we give up.
 fn change(word: &AtomicU64, flags: impl Fn(Standing) -> Option<u64>) -> Option<Standing> {
     let mut now = Standing(word.load(Ordering::Relaxed));
-    loop {
+    for _ in 0..TRIES {
         let next = pack(now.generation(), flags(now)?);
         match word.compare_exchange(now.0, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => return Some(now),
             Err(other) => now = Standing(other),
         }
     }
+    None
 }
+
+const TRIES: usize = 1_000;

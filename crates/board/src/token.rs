@@ -94,8 +94,26 @@ pub(crate) fn wanted() {
     fence(Ordering::SeqCst);
 }
 
-/// Whether a seat has shown no life for longer than allowed. A sign of life from the future is none.
+/// Rings the bell of the holder, if there is one besides us.
+pub(crate) fn wake_holder(layout: &Layout, own: u16) {
+    let holder = Token::of(&layout.round.token).holder().filter(|&seat| seat != own);
+    if let Some(seat) = holder.and_then(|seat| layout.seats.get(usize::from(seat))) {
+        seat.bell.ring();
+    }
+}
+
+/// Whether a seat has shown no life for longer than allowed.
 pub(crate) fn is_lifeless(seat: &Seat, now: Nanos, grace: Nanos) -> bool {
-    let beat = Nanos(seat.heart.beat.load(Ordering::Relaxed));
-    now.since(beat) > grace || beat.since(now) > grace
+    !is_recent(Nanos(seat.heart.beat.load(Ordering::Relaxed)), now, grace)
+}
+
+/// Whether a holder has shown no life for longer than allowed since it was given the token: it has to wake up first.
+pub(crate) fn is_lifeless_holder(seat: &Seat, now: Nanos, grace: Nanos) -> bool {
+    let given = Nanos(seat.held_since.load(Ordering::Relaxed));
+    is_lifeless(seat, now, grace) && !is_recent(given, now, grace)
+}
+
+/// A moment that lies far in the future is no sign of life.
+fn is_recent(moment: Nanos, now: Nanos, grace: Nanos) -> bool {
+    now.since(moment) <= grace && moment.since(now) <= grace
 }

@@ -1,0 +1,277 @@
+//! The rules of the board in a model checker.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p board --lib models`
+//!
+//! Each model is a few threads doing a few steps; the checker runs it in every order that the memory model allows, up to a
+//! number of preemptions. A sleeper that is never woken is found as a deadlock, for time does not pass here: what the
+//! product would survive by its bounded waits is a failure.
+
+use std::sync::atomic::Ordering as Plain;
+
+use loom::thread;
+use model::{Class, Nanos};
+
+use crate::layout::{Header, Heart, Layout, Round};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, SLEPT};
+use crate::token::Token;
+use crate::{Board, Claim, Gpu, Occupant, Place, Seat, Settings, Turn, bell::Bell, layout};
+
+pub(crate) const NOW: Nanos = Nanos::from_millis(1_000);
+
+/// Long enough after `NOW` for everybody to seem dead.
+const MUCH_LATER: Nanos = Nanos::from_millis(10_000);
+
+/// Runs a model on a new board in every order.
+fn explore(steps: impl Fn(Board) + Sync + Send + 'static) {
+    let mut checker = loom::model::Builder::new();
+    checker.preemption_bound = Some(3);
+    checker.check(move || {
+        let layout = Box::into_raw(Box::new(empty()));
+        // SAFETY: made the line before, and given back only after all threads of the model are joined.
+        let board = Board { layout: unsafe { &*layout } };
+        steps(board.begin(Gpu([7; 16]), &Settings::default()));
+        // SAFETY: as above; nobody has a board any more.
+        drop(unsafe { Box::from_raw(layout) });
+    });
+}
+
+fn sit(board: &Board, pid: u32) -> Seat {
+    let occupant = Occupant {
+        pid,
+        tenant: u64::from(pid),
+        class: Class::BestEffort,
+        weight: 1,
+        priority: 0,
+        slo: None,
+        name: b"",
+        program: b"",
+    };
+    let place = board.take(&occupant).unwrap();
+    let seat = board.sit(place).unwrap();
+    seat.beat(NOW);
+    seat
+}
+
+/// As a tenant waits for its turn.
+fn await_turn(seat: &Seat) {
+    loop {
+        let seen = seat.bell();
+        if let Turn::Mine { .. } = seat.try_hold(NOW) {
+            return;
+        }
+        seat.wait(seen, Nanos::MAX);
+    }
+}
+
+fn first_other(seat: Seat) -> impl FnMut(&[Claim]) -> Option<usize> {
+    move |claims| claims.iter().position(|claim| claim.place != seat.place())
+}
+
+fn holder(board: &Board) -> Option<u16> {
+    Token::of(&board.layout.round.token).holder()
+}
+
+#[test]
+fn a_bell_is_heard_and_its_news_seen() {
+    SLEPT.store(false, Plain::Relaxed);
+    loom::model(|| {
+        let shared = loom::sync::Arc::new((Bell::new(), AtomicU32::new(0)));
+        let sleeper = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (bell, news) = &*shared;
+                loop {
+                    let seen = bell.count();
+                    if news.load(Ordering::Relaxed) == 1 {
+                        return;
+                    }
+                    bell.wait(seen, Nanos::MAX);
+                }
+            })
+        };
+        shared.1.store(1, Ordering::Relaxed);
+        shared.0.ring();
+        sleeper.join().unwrap();
+    });
+    assert!(SLEPT.load(Plain::Relaxed), "nobody slept, so nothing was shown");
+}
+
+#[test]
+fn whoever_comes_to_want_is_not_forgotten_by_one_who_leaves() {
+    SLEPT.store(false, Plain::Relaxed);
+    explore(|board| {
+        let (first, second) = (sit(&board, 1), sit(&board, 2));
+        assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
+        let waiter = thread::spawn(move || await_turn(&second));
+        first.leave(NOW, Nanos(5), &mut first_other(first));
+        waiter.join().unwrap();
+        assert_eq!(holder(&board), Some(second.place().seat));
+    });
+    assert!(SLEPT.load(Plain::Relaxed), "nobody slept, so nothing was shown");
+}
+
+#[test]
+fn a_passed_token_comes_with_what_its_last_holder_wrote() {
+    explore(|board| {
+        let (first, second) = (sit(&board, 1), sit(&board, 2));
+        assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
+        second.want(NOW);
+        let before = first_time(&board);
+        let waiter = thread::spawn(move || {
+            await_turn(&second);
+            first_time(&board)
+        });
+        let next = first.pass(NOW + Nanos(9), Nanos(9), &mut first_other(first));
+        assert_eq!(next, Some(second.place()));
+        assert_eq!(waiter.join().unwrap(), before + Nanos(9));
+    });
+}
+
+fn first_time(board: &Board) -> Nanos {
+    Nanos(board.layout.seats[0].virtual_time.load(Ordering::Relaxed))
+}
+
+#[test]
+fn one_who_no_longer_wants_does_not_keep_the_token() {
+    explore(|board| {
+        let (first, second) = (sit(&board, 1), sit(&board, 2));
+        assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
+        second.want(NOW);
+        let fickle = thread::spawn(move || second.unwant());
+        first.leave(NOW, Nanos(5), &mut first_other(first));
+        fickle.join().unwrap();
+        assert_eq!(holder(&board), None);
+    });
+}
+
+#[test]
+fn a_third_gets_what_a_second_no_longer_wants() {
+    explore(|board| {
+        let (first, second, third) = (sit(&board, 1), sit(&board, 2), sit(&board, 3));
+        assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
+        second.want(NOW);
+        let fickle = thread::spawn(move || second.unwant());
+        let waiter = thread::spawn(move || await_turn(&third));
+        let mut choose_second =
+            |claims: &[Claim]| claims.iter().position(|claim| claim.place == second.place());
+        first.leave(NOW, Nanos(5), &mut choose_second);
+        fickle.join().unwrap();
+        waiter.join().unwrap();
+        assert_eq!(holder(&board), Some(third.place().seat));
+    });
+}
+
+#[test]
+fn the_dead_do_not_keep_what_is_passed_to_them() {
+    explore(|board| {
+        let (first, second) = (sit(&board, 1), sit(&board, 2));
+        assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
+        second.want(NOW);
+        let daemon = thread::spawn(move || board.free(second.place()));
+        first.leave(NOW, Nanos(5), &mut first_other(first));
+        assert!(daemon.join().unwrap());
+        assert_eq!(holder(&board), None);
+    });
+}
+
+#[test]
+fn who_takes_a_free_token_as_it_is_unseated_does_not_keep_it() {
+    explore(|board| {
+        let first = sit(&board, 1);
+        let daemon = thread::spawn(move || board.free(first.place()));
+        first.try_hold(NOW);
+        assert!(daemon.join().unwrap());
+        assert_eq!(holder(&board), None);
+    });
+}
+
+#[test]
+fn the_token_of_a_dead_holder_wakes_who_waits() {
+    explore(|board| {
+        let (first, second) = (sit(&board, 1), sit(&board, 2));
+        assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
+        let waiter = thread::spawn(move || await_turn(&second));
+        assert!(board.free(first.place()));
+        waiter.join().unwrap();
+        assert_eq!(holder(&board), Some(second.place().seat));
+    });
+}
+
+#[test]
+fn taken_over_and_passed_on_at_once_it_is_with_one() {
+    explore(|board| {
+        let (first, second, third) = (sit(&board, 1), sit(&board, 2), sit(&board, 3));
+        assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
+        third.want(MUCH_LATER);
+        let taker = thread::spawn(move || matches!(second.try_hold(MUCH_LATER), Turn::Mine { .. }));
+        let mut choose_third =
+            |claims: &[Claim]| claims.iter().position(|claim| claim.place == third.place());
+        let passed = first.pass(MUCH_LATER, Nanos(5), &mut choose_third);
+        let taken = taker.join().unwrap();
+        assert!(!(taken && passed.is_some()), "two succeeded");
+        let expected = if taken { second } else { third };
+        assert_eq!(holder(&board), Some(expected.place().seat));
+    });
+}
+
+#[test]
+fn a_reading_never_mixes_two_occupants() {
+    explore(|board| {
+        let first = sit(&board, 1);
+        let daemon = thread::spawn(move || {
+            board.free(first.place());
+            sit(&board, 2);
+        });
+        for (place, reading) in board.seats() {
+            assert_eq!(u64::from(reading.pid), reading.tenant);
+            assert_eq!(place.generation, reading.pid);
+        }
+        daemon.join().unwrap();
+    });
+}
+
+#[test]
+fn the_wish_of_one_occupant_does_not_fall_upon_the_next() {
+    explore(|board| {
+        let first = sit(&board, 1);
+        let late = thread::spawn(move || first.want(NOW));
+        board.free(first.place());
+        let next = sit(&board, 2);
+        late.join().unwrap();
+        assert_eq!(next.place(), Place { seat: 0, generation: 2 });
+        assert!(board.seats().all(|(_, reading)| !reading.wanting));
+    });
+}
+
+/// A segment as it is made, out of the checker's atomics.
+fn empty() -> Layout {
+    use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
+    let zero = || PlainU64::new(0);
+    let header = Header {
+        magic: zero(),
+        version: PlainU32::new(0),
+        seats: PlainU32::new(0),
+        gpu: [zero(), zero()],
+        quantum: zero(),
+        in_flight: zero(),
+        idle: zero(),
+        grace: zero(),
+    };
+    let round = Round { token: AtomicU64::new(0), floor: zero(), below: PlainU32::new(0), busy: zero() };
+    let seat = |_| layout::Seat {
+        standing: AtomicU64::new(0),
+        virtual_time: AtomicU64::new(0),
+        wanted_since: zero(),
+        held_since: AtomicU64::new(0),
+        terms: crate::terms::Written::new(),
+        tenant: AtomicU64::new(0),
+        heart: Heart { beat: zero(), active_since: zero(), busy: zero() },
+        bell: Bell::new(),
+        pid: AtomicU32::new(0),
+        said: crate::condition::Said::new(),
+        name: crate::text::Text::new(),
+        program: crate::text::Text::new(),
+        tally: crate::tally::Tally::new(),
+    };
+    Layout { header, round, seats: std::array::from_fn(seat) }
+}
