@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use model::{Class, Domain};
+use model::{Class, Domain, Nanos};
 
 /// Shares an NVIDIA GPU between latency-critical and best-effort processes.
 #[derive(Debug, Parser)]
@@ -25,6 +25,22 @@ pub enum Verb {
     /// same terminal. With a report it stays as the command's parent, passes signals on, and exits with the
     /// command's status.
     Run(RunOptions),
+    /// Show who shares the GPUs: tenants, classes, how each can be stopped, what each got
+    Status(ShowOptions),
+    /// List the processes that share the GPUs, one to a line
+    Ps(ShowOptions),
+    /// Change a tenant while it runs
+    #[command(after_help = TENANT_HELP)]
+    Set(ChangeOptions),
+    /// Let a tenant put no more work on its GPU until it is resumed
+    #[command(after_help = TENANT_HELP)]
+    Pause(TenantName),
+    /// Let a paused tenant go on
+    #[command(after_help = TENANT_HELP)]
+    Resume(TenantName),
+    /// Seat tenants at GPUs; `ebb run` starts this by itself where none runs
+    #[command(after_help = DAEMON_HELP)]
+    Daemon(DaemonOptions),
     /// Look for what would keep ebb from working here, and say how to mend it
     #[command(after_long_help = crate::doctor::CHECKS)]
     Doctor(DoctorOptions),
@@ -82,9 +98,11 @@ pub struct RunOptions {
     /// Put this driver library behind ebb [default: the one installed]
     #[arg(long, value_name = "LIBCUDA")]
     pub driver: Option<PathBuf>,
-    /// Do not warn when ebb cannot see the command
+    /// Do not warn when ebb cannot see the command, or has no daemon for it
     #[arg(short, long)]
     pub quiet: bool,
+    #[command(flatten)]
+    pub tenancy: TenancyOptions,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -96,10 +114,22 @@ Examples:
   ebb run --report -- python train.py
   ebb run --report=json:report.json -- ./simulate --steps 1000
   ebb run --device soft -- ./driver-api-program
+  ebb run --class latency --slo-p99 20ms --name search -- ./serve
+
+A run inside another belongs to the outer one's tenant, unless an option about sharing makes it a
+tenant of its own.
 
 Exit status:
   that of the command; 128+N if signal N ended it; 125 if ebb failed, 126 if the command cannot be
   executed, 127 if it cannot be found";
+
+const TENANT_HELP: &str = "\
+TENANT is a name, a tenant's number as `ebb status` shows it, or the number of one of its processes.
+If that fits none, or several, nothing is changed.";
+
+const DAEMON_HELP: &str = "\
+Signals: TERM and INT end it, and tenants go on; HUP makes it read its configuration again.
+Configuration: /etc/ebb/ebb.toml with --machine, else $XDG_CONFIG_HOME/ebb/ebb.toml.";
 
 /// A device that is not simply the machine's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -113,6 +143,102 @@ pub enum Device {
 pub struct ReportOption {
     pub form: Output,
     pub file: Option<PathBuf>,
+}
+
+/// What a command is among those that share its GPU. What is not said is taken from the variable of the same name, so
+/// that a run inside another has the outer one's terms.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sharing")]
+pub struct TenancyOptions {
+    /// `latency`: run as if alone; `best-effort`: get everything else [default: best-effort]
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<Class>,
+    /// The time that 99 of 100 bursts of a latency tenant should stay below, such as 20ms; others are counted
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub slo_p99: Option<Nanos>,
+    /// Who goes first among latency tenants: 0 to 9, higher first [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=9))]
+    pub priority: Option<u32>,
+    /// The share among best-effort tenants: 1 to 1000 [default: 1]
+    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub weight: Option<u32>,
+    /// What the tenant is called [default: the command's file name]
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub name: Option<String>,
+    /// What to do when the daemon is gone [default: continue]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub on_daemon_loss: Option<OnDaemonLoss>,
+    /// Share the GPU as without ebb: no class, no turns
+    #[arg(long, conflicts_with_all = ["class", "slo_p99", "priority", "weight", "name", "on_daemon_loss"])]
+    pub no_daemon: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnDaemonLoss {
+    /// Go on with what is known
+    Continue,
+    /// Put no work on the GPU until there is a daemon
+    Block,
+    /// End
+    Exit,
+}
+
+#[derive(Debug, Args)]
+pub struct ShowOptions {
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct TenantName {
+    /// A name, a tenant's number or a process's
+    pub tenant: String,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct ChangeOptions {
+    #[command(flatten)]
+    pub tenant: TenantName,
+    #[command(flatten)]
+    pub terms: ChangedTerms,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct ChangedTerms {
+    /// Its class: `latency` or `best-effort`
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<Class>,
+    /// Its share among best-effort tenants: 1 to 1000
+    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub weight: Option<u32>,
+    /// Its priority among latency tenants: 0 to 9
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=9))]
+    pub priority: Option<u32>,
+    /// The time that 99 of 100 of its bursts should stay below, or `none`
+    #[arg(long, value_name = "TIME", value_parser = span_or_none)]
+    pub slo_p99: Option<Nanos>,
+}
+
+#[derive(Debug, Args)]
+pub struct DaemonOptions {
+    /// Serve all users of this machine, in /run/ebb
+    #[arg(long, conflicts_with = "on_demand")]
+    pub machine: bool,
+    /// Go to the background, and end when there have been no tenants for a while
+    #[arg(long)]
+    pub on_demand: bool,
+    /// End after so many seconds without tenants [default: never; 60 with --on-demand]
+    #[arg(long, value_name = "SECONDS", env = "EBB_DAEMON_IDLE", hide_env = true)]
+    pub idle: Option<u64>,
+    /// Read this configuration instead of the usual one
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The one in the background (started by `ebb daemon --on-demand`)
+    #[arg(long, hide = true)]
+    pub detached: bool,
 }
 
 #[derive(Debug, Args)]
@@ -212,6 +338,19 @@ pub struct CardName {
     pub card: String,
 }
 
+fn span(text: &str) -> Result<Nanos, String> {
+    match text.parse::<Nanos>() {
+        Ok(Nanos::ZERO) => Err("a time above zero is wanted".to_owned()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Zero for none.
+fn span_or_none(text: &str) -> Result<Nanos, String> {
+    if text == "none" { Ok(Nanos::ZERO) } else { span(text) }
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
@@ -282,6 +421,28 @@ mod tests {
         assert_eq!(options.report.unwrap().form, Output::Text);
         assert_eq!(parse("ebb run a --quiet").command, ["a", "--quiet"]);
         assert!(Arguments::try_parse_from(["ebb", "run"]).is_err());
+    }
+
+    #[test]
+    fn terms_are_checked_where_they_are_typed() {
+        let fails = |line: &str| {
+            let error = Arguments::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            error.to_string()
+        };
+        assert!(fails("ebb run --class fast a").contains("latency, best-effort"));
+        assert!(fails("ebb run --slo-p99 20 a").contains("20ms"));
+        assert!(fails("ebb run --slo-p99 0s a").contains("above zero"));
+        assert!(fails("ebb run --weight 0 a").contains("1..=1000"));
+        assert!(fails("ebb run --priority 10 a").contains("0..=9"));
+        assert!(fails("ebb run --no-daemon --class latency a").contains("--no-daemon"));
+        assert!(fails("ebb set train").contains("--class"));
+        assert!(fails("ebb set --weight 3").contains("TENANT"));
+        let set =
+            Arguments::try_parse_from("ebb set train --weight 3 --slo-p99 none".split(' ')).unwrap().verb;
+        let Verb::Set(set) = set else { panic!("{set:?}") };
+        assert_eq!((set.tenant.tenant.as_str(), set.terms.weight), ("train", Some(3)));
+        assert_eq!(set.terms.slo_p99, Some(Nanos::ZERO));
     }
 
     #[test]

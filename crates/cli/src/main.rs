@@ -4,12 +4,15 @@
 
 mod arguments;
 mod beside;
+mod change;
+mod daemon;
 mod demo;
 mod doctor;
 mod document;
 mod json;
 mod run;
 mod soft;
+mod status;
 
 use std::process::ExitCode;
 
@@ -21,6 +24,12 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().verb {
         Verb::Run(options) => return run::run(&options),
         Verb::Doctor(options) => return doctor::run(&options),
+        Verb::Status(options) => status::status(options.output),
+        Verb::Ps(options) => status::ps(options.output),
+        Verb::Set(options) => change::set(&options),
+        Verb::Pause(tenant) => change::pause(&tenant),
+        Verb::Resume(tenant) => change::resume(&tenant),
+        Verb::Daemon(options) => daemon::run(&options),
         Verb::Demo(options) => demo::run(&options),
         Verb::Soft(verb) => soft::run(&verb),
         Verb::Version { output } => document::version(output),

@@ -13,7 +13,8 @@ use std::process::{Command, Output, Stdio};
 use common::json::{self, Value};
 use common::{errors, private_folder, text};
 
-const SOFT: [&str; 3] = ["run", "--device", "soft"];
+/// Tenancy is tested in `tenancy.rs`.
+const SOFT: [&str; 4] = ["run", "--device", "soft", "--no-daemon"];
 
 fn soft(runtime: &Path) -> Command {
     common::products();

@@ -35,7 +35,7 @@ impl Run {
     fn start(runtime: &Path, words: &[&str]) -> Run {
         common::products();
         let mut command = common::ebb(runtime);
-        command.args(["run", "--device", "soft", "--report=json", "--"]).args(words);
+        command.args(["run", "--device", "soft", "--no-daemon", "--report=json", "--"]).args(words);
         Run::spawn(command)
     }
 
@@ -129,7 +129,9 @@ fn signals_that_were_ignored_stay_ignored() {
     let own = "kill -HUP $$; echo alive; while [ ! -e \"$0\" ]; do sleep 0.02; done";
     let gone = runtime.path().join("go");
     shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_ebb")]);
-    shell.args(["run", "--device", "soft", "--report=json", "--", "/bin/sh", "-c", own]).arg(&gone);
+    shell
+        .args(["run", "--device", "soft", "--no-daemon", "--report=json", "--", "/bin/sh", "-c", own])
+        .arg(&gone);
     shell.env("EBB_RUNTIME_DIR", runtime.path());
     let mut run = Run::spawn(shell);
     assert_eq!(run.line(), "alive");
@@ -265,7 +267,17 @@ fn the_terminal_interrupts_once_and_stops_both() {
     let runtime = private_folder();
     common::products();
     let mut command = Command::new("python3");
-    command.args(["-c", TERMINAL, env!("CARGO_BIN_EXE_ebb"), "run", "--device", "soft", "--report", "--"]);
+    command.args([
+        "-c",
+        TERMINAL,
+        env!("CARGO_BIN_EXE_ebb"),
+        "run",
+        "--device",
+        "soft",
+        "--no-daemon",
+        "--report",
+        "--",
+    ]);
     command.args(["python3", "-c", COMMAND]).env("EBB_RUNTIME_DIR", runtime.path());
     let output = command.output().unwrap();
     let seen = common::text(&output);

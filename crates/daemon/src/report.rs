@@ -14,6 +14,13 @@ pub struct Report {
     pub sentences: Vec<String>,
 }
 
+impl Report {
+    /// On one line.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("strings and integers can be written")
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Daemon {
     pub pid: u32,

@@ -7,6 +7,7 @@
 //! * `driver`: which driver stands behind the shim
 //! * `environment`: the variables by which the loader finds the shim
 //! * `folder`: where the command's processes leave their ledgers
+//! * `tenancy`: what the command is among others, and the daemon that seats it
 //! * `supervise`: the command as a child, its signals and its status
 //! * `watch`, `process`: who reaches the driver round us
 //! * `report`: what is said in the end
@@ -17,6 +18,7 @@ pub mod folder;
 mod process;
 mod report;
 mod supervise;
+mod tenancy;
 mod watch;
 
 use std::ffi::OsStr;
@@ -65,6 +67,8 @@ fn say(sentence: &str) {
 struct Plan {
     program: Result<Program, Uninstalled>,
     settings: Vec<environment::Setting>,
+    /// Variables that the command must not find.
+    unset: &'static [&'static str],
     /// What tells attached processes from others; `None` where nothing is preloaded.
     signs: Option<Signs>,
     /// Whether ebb will see the command itself.
@@ -76,7 +80,7 @@ impl Plan {
         let shim = beside::shim()?;
         let program = inspect(&options.command[0], std::env::var_os("PATH").as_deref());
         let driver = Driver::choose(options)?;
-        let mut plan = Plan { program, settings: Vec::new(), signs: None, sight: Sight::Clear };
+        let mut plan = Plan { program, settings: Vec::new(), unset: &[], signs: None, sight: Sight::Clear };
         if driver == Driver::Missing {
             plan.sight = Sight::Blind(NO_DRIVER.to_owned());
             return Ok(plan);
@@ -87,12 +91,32 @@ impl Plan {
         }
         plan.signs = Some(Signs { shim: real(&shim), driver: driver.path().map(real) });
         plan.sight = plan.outlook();
+        plan.join(options)?;
         Ok(plan)
+    }
+
+    /// Makes the command a tenant, unless nothing of it will run under ebb.
+    fn join(&mut self, options: &RunOptions) -> Result<()> {
+        if options.tenancy.no_daemon {
+            self.unset = &tenancy::VARIABLES;
+            return Ok(());
+        }
+        let cannot_run =
+            matches!(&self.program, Err(reason) if !matches!(reason, Uninstalled::Unreadable { .. }));
+        if cannot_run || is_disabled() {
+            return Ok(());
+        }
+        let joined = tenancy::join(&options.tenancy, &options.command[0])?;
+        if !options.quiet {
+            joined.remarks.iter().for_each(|remark| say(remark));
+        }
+        self.settings.extend(joined.settings);
+        Ok(())
     }
 
     /// Whether the shim, once preloaded, will look at what the command does.
     fn outlook(&self) -> Sight {
-        if std::env::var_os("EBB_DISABLE").is_some_and(|value| value == "1") {
+        if is_disabled() {
             return Sight::Blind(DISABLED.to_owned());
         }
         match &self.program {
@@ -106,6 +130,7 @@ impl Plan {
     fn command(&self, words: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).envs(self.settings.iter().map(|(name, value)| (name, value)));
+        self.unset.iter().for_each(|name| _ = command.env_remove(name));
         command
     }
 
@@ -117,6 +142,10 @@ impl Plan {
         }
         if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE }
     }
+}
+
+fn is_disabled() -> bool {
+    std::env::var_os("EBB_DISABLE").is_some_and(|value| value == "1")
 }
 
 fn real(path: &Path) -> PathBuf {
@@ -197,6 +226,7 @@ fn start(command: &mut Command, plan: &Plan, options: &RunOptions) -> Result<io:
             let mut shell = Command::new("/bin/sh");
             shell.arg(&program.path).args(&options.command[1..]);
             shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            plan.unset.iter().for_each(|name| _ = shell.env_remove(name));
             Ok(Running::start(&mut shell, Signals::catch().context("cannot start again")?))
         }
         other => Ok(other),

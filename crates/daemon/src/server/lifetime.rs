@@ -27,6 +27,8 @@ pub struct Options {
     pub scope: Scope,
     /// Ends after so long without tenants; never, where none is given.
     pub idle: Option<Duration>,
+    /// Should there be another daemon, waits for it to end, and is content if it serves.
+    pub patient: bool,
     /// Another file than the usual one.
     pub configuration: Option<PathBuf>,
 }
@@ -66,7 +68,7 @@ fn become_the_one(place: &Place, options: &Options) -> Result<Option<std::fs::Fi
         if let Some(lock) = place.lock()? {
             return Ok(Some(lock));
         }
-        if options.idle.is_none() {
+        if !options.patient {
             return Err(Error::Taken { folder: place.folder().to_owned() });
         }
         if client::answers(place) || board::now() > deadline {
@@ -128,7 +130,7 @@ impl Server {
             if !self.registry.is_empty() || !self.guests.is_empty() || !self.connections.is_empty() {
                 busy = now;
             }
-            if end.is_some_and(|_| idle.is_some_and(|idle| now.since(busy) >= idle)) {
+            if idle.is_some_and(|idle| now.since(busy) >= idle) {
                 return Ok("ends, since there are no tenants");
             }
             if idle.is_some() && self.registry.is_empty() && !self.tenants.is_reachable() {
