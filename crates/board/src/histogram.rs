@@ -1,6 +1,6 @@
 //! How often something took how long.
 //!
-//! Buckets are log-linear: each power of two is cut into four, so a time is known within a fifth of itself at worst, from a
+//! Buckets are log-linear: each power of two is cut into four, so a time is known within a quarter of itself at worst, from a
 //! microsecond to a quarter of an hour, in a kilobyte that any number of threads add to without a lock. What is shorter is in the
 //! first bucket and what is longer in the last.
 

@@ -97,6 +97,32 @@ fn a_bell_is_heard_and_its_news_seen() {
 }
 
 #[test]
+fn a_sleeper_hears_everyone_who_rings() {
+    let mut checker = loom::model::Builder::new();
+    checker.preemption_bound = Some(3);
+    checker.check(|| {
+        let shared = loom::sync::Arc::new((Bell::new(), AtomicU32::new(0)));
+        let ring = |shared: &loom::sync::Arc<(Bell, AtomicU32)>| {
+            let shared = shared.clone();
+            move || {
+                shared.1.fetch_add(1, Ordering::Relaxed);
+                shared.0.ring();
+            }
+        };
+        let ringers = [thread::spawn(ring(&shared)), thread::spawn(ring(&shared))];
+        let (bell, news) = &*shared;
+        loop {
+            let seen = bell.count();
+            if news.load(Ordering::Relaxed) == 2 {
+                break;
+            }
+            bell.wait(seen, Nanos::MAX);
+        }
+        ringers.into_iter().for_each(|ringer| ringer.join().unwrap());
+    });
+}
+
+#[test]
 fn whoever_comes_to_want_is_not_forgotten_by_one_who_leaves() {
     SLEPT.store(false, Plain::Relaxed);
     explore(|board| {

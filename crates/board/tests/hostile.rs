@@ -1,0 +1,108 @@
+//! A board on which somebody wrote anything at all.
+
+mod common;
+
+use std::os::fd::AsFd;
+
+use board::{Board, Condition, Rung, Settings, Why};
+use common::{GPU, fairly, ms, take};
+use model::Nanos;
+use proptest::prelude::*;
+
+/// Writes over a whole board, but for its first words.
+fn scribble(seed: u64, density: u8) -> Board {
+    let (_, file) = Board::create(GPU, &Settings::default()).unwrap();
+    let size = usize::try_from(rustix::fs::fstat(&file).unwrap().st_size).unwrap();
+    let mut state = seed | 1;
+    let mut bytes = vec![0u8; size];
+    for byte in &mut bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let value = state.to_le_bytes();
+        // Between all zeros and all ones: words with few bits set are the more plausible lies.
+        *byte = if value[1] < density {
+            value[0]
+        } else if density == u8::MAX {
+            0xff
+        } else {
+            0
+        };
+    }
+    assert_eq!(rustix::io::pwrite(&file, &bytes[16..], 16), Ok(size - 16));
+    Board::open(file.as_fd()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn is_read_and_used_without_harm(seed: u64, density: u8) {
+        let board = scribble(seed, density);
+        let settings = board.settings();
+        prop_assert_eq!(settings, settings.sane());
+        for (_, reading) in board.seats() {
+            prop_assert!((1..=1_000).contains(&reading.terms.weight));
+            prop_assert!(reading.terms.priority <= 9);
+            prop_assert!(!reading.name.contains(char::is_control) && !reading.program.contains(char::is_control));
+            prop_assert!(reading.figures.burst_times.quantile(0.99) <= Some(Nanos(1 << 40)));
+        }
+        let _ = (board.token(), board.latency_busy(ms(1)), board.gpu());
+        for (place, _) in board.seats().take(4).collect::<Vec<_>>() {
+            let seat = board.sit(place).unwrap();
+            let now = board::now();
+            seat.want(now);
+            let _ = seat.try_hold(now);
+            let _ = seat.others_want();
+            let _ = seat.pass(now, Nanos::MAX, &mut fairly);
+            seat.wait(seat.bell(), Nanos(1));
+            let _ = seat.leave(now, ms(1), &mut fairly);
+            seat.deactivate(now, Nanos::ZERO);
+            board.free(place);
+        }
+        board.announce();
+    }
+}
+
+#[test]
+fn numbers_that_mean_nothing_are_read_as_nothing_said() {
+    let (board, file) = Board::create(GPU, &Settings::default()).unwrap();
+    let seat = board.sit(take(&board, 1, 1)).unwrap();
+    let said = Condition {
+        rung: Rung::Switch,
+        why: Why::Refused,
+        detail: 0x56,
+        daemon_lost: true,
+        paused: true,
+        slice: Some(Nanos(1_000)),
+    };
+    seat.say(said);
+    let read = || board.seats().next().unwrap().1.condition;
+    assert_eq!(read(), said);
+    // Where the layout has it: behind the two lines of the header, the four of the seat's beginning and its pid.
+    let place = 128 + 200;
+    assert_eq!(rustix::io::pwrite(&file, &[0xee, 0xee], place), Ok(2));
+    assert_eq!((read().rung, read().why, read().detail), (Rung::None, Why::Unsaid, 0x56));
+}
+
+#[test]
+fn every_reason_has_a_name_and_a_sentence() {
+    for why in Why::ALL {
+        assert!(!why.name().contains(' ') && why.sentence().contains(' '), "{why:?}");
+    }
+    for rung in Rung::ALL {
+        assert!(!rung.name().contains(' ') && rung.sentence().contains(' '), "{rung:?}");
+    }
+}
+
+#[test]
+fn a_text_is_cut_and_made_printable() {
+    let board = common::board();
+    let name = [b'x'; 100];
+    let mut occupant = common::occupant(1, 1);
+    (occupant.name, occupant.program) = (&name, b"a\x1b[2J\xff\nb");
+    board.take(&occupant).unwrap();
+    let (_, reading) = board.seats().next().unwrap();
+    assert_eq!(reading.name, "x".repeat(64));
+    assert_eq!(reading.program, "a\u{fffd}[2J\u{fffd}\u{fffd}b");
+}
