@@ -202,8 +202,10 @@ fn runs_inside_runs_preload_once_and_count_for_both() {
     let (outer, inner) = (runtime.path().join("outer"), runtime.path().join("inner"));
     let mut command = soft(runtime.path());
     command.arg(format!("--report=json:{}", outer.display())).arg("--").arg(env!("CARGO_BIN_EXE_ebb"));
-    command.args(["run", &format!("--report=json:{}", inner.display()), "--"]).arg(env!("CARGO_BIN_EXE_ebb"));
-    command.args(["run", "--", "/bin/sh", "-c", "echo $LD_PRELOAD; exec \"$@\"", "sh"]);
+    command
+        .args(["run", "--no-daemon", &format!("--report=json:{}", inner.display()), "--"])
+        .arg(env!("CARGO_BIN_EXE_ebb"));
+    command.args(["run", "--no-daemon", "--", "/bin/sh", "-c", "echo $LD_PRELOAD; exec \"$@\"", "sh"]);
     let output = command.args(tenant("latency", "0.1")).stdin(Stdio::null()).output().unwrap();
     let preload = text(&output).lines().next().unwrap().to_owned();
     assert_eq!(preload, common::products().join("shim/libcuda.so.1").to_str().unwrap());
@@ -343,7 +345,7 @@ fn without_a_driver_the_command_runs_as_it_would_without_ebb() {
         return;
     }
     let mut command = common::ebb(runtime.path());
-    command.env_remove("LD_LIBRARY_PATH").args(["run", "--report", "--", "/bin/sh", "-c"]);
+    command.env_remove("LD_LIBRARY_PATH").args(["run", "--no-daemon", "--report", "--", "/bin/sh", "-c"]);
     let output = command.arg("echo ${LD_PRELOAD-none} ${LD_LIBRARY_PATH-none}").output().unwrap();
     assert_eq!(text(&output), "none none\n");
     let message = errors(&output);

@@ -35,7 +35,9 @@ pub mod report;
 pub mod request;
 pub mod start;
 
-pub use configuration::{Ceiling, Ceilings, Configuration, Rule, Scope, Sockets, Subject};
+pub use configuration::{
+    Ceiling, Ceilings, Configuration, Rule, Scope, Sockets, Subject, usual_place as configuration_place,
+};
 pub use error::Error;
 pub use place::Place;
 pub use server::{Options, Outcome, serve};

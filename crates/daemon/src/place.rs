@@ -14,6 +14,8 @@ use crate::{Error, Scope};
 /// The folder of the machine's daemon.
 const MACHINE: &str = "/run/ebb";
 
+const LOCK: &str = "daemon.lock";
+
 /// What a log may grow to before the next daemon begins it anew.
 const LONGEST_LOG: u64 = 1 << 20;
 
@@ -81,9 +83,15 @@ impl Place {
         OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(refused)
     }
 
+    /// Whether somebody holds the lock. Makes nothing.
+    pub fn is_taken(&self) -> bool {
+        let lock = File::open(self.folder.join(LOCK));
+        lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+    }
+
     /// The lock that one daemon holds for its life; `None` while another does.
     pub fn lock(&self) -> Result<Option<File>, Error> {
-        let path = self.folder.join("daemon.lock");
+        let path = self.folder.join(LOCK);
         let refused = |source| Error::File { path: path.clone(), source };
         let mut options = OpenOptions::new();
         let file =

@@ -110,7 +110,7 @@ fn attempt(shim: &Library, options: &DoctorOptions) -> anyhow::Result<(Answer, O
     let mut set: Vec<(&'static str, OsString)> = environment::preloading(&shim.path)?;
     set.push(("EBB_RUN", folder.path().into()));
     set.extend(driver::named(options)?.map(|path| ("EBB_DRIVER", path.into())));
-    let question = Question { driver: OsStr::new(DRIVER), set, unset: &[] };
+    let question = Question { driver: OsStr::new(DRIVER), set, unset: &["EBB_SOCKET"] };
     let (pid, answer) = question.ask()?;
     let (readings, _) = folder.readings();
     Ok((answer, readings.into_iter().find(|reading| reading.pid == pid)))

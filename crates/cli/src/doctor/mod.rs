@@ -7,6 +7,7 @@
 //! * `check`: a line and how it is printed
 //! * `driver`: is there one, does it answer, do we know it
 //! * `attach`: does the shim get in front of it, with all its names
+//! * `sharing`: the daemon, and how tenants will be stopped
 //! * `around`: MPS, containers, other preloads
 //! * `command`: can it be preloaded into
 
@@ -16,6 +17,7 @@ mod attach;
 mod check;
 mod command;
 mod driver;
+mod sharing;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -40,6 +42,8 @@ Checks:
   folder         the runtime folder can be written to
   preload        the loader takes the shim: tried, and proved by its ledger
   other-preloads nobody else stands in for the driver
+  daemon         a daemon answers, or can be started
+  switch         how best-effort tenants will be stopped with this driver
   mps            NVIDIA's Multi-Process Service runs or not
   container      a container, if any, has been given the driver
   command        the given command can be preloaded into
@@ -73,6 +77,8 @@ fn checks(options: &DoctorOptions) -> Vec<Check> {
     checks.push(attach::folder());
     let alone = probe.is_some();
     checks.extend(shim.as_ref().map(|shim| attach::preload(shim, options, driver.as_ref(), alone)));
+    checks.push(sharing::daemon());
+    checks.extend(sharing::switch(options, driver.as_ref()));
     checks.push(around::preloads(&machine, shim.as_ref()));
     checks.push(around::mps(&machine));
     checks.push(around::container(&machine, driver.is_some()));

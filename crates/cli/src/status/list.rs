@@ -31,6 +31,9 @@ pub fn text(report: &Report) -> String {
             gpu,
         ]);
     }
+    if processes(report).any(|(_, process)| process.lowered) {
+        out.push_str("\n* less than it asked for; `ebb status` says more\n");
+    }
     out
 }
 

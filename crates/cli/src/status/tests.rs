@@ -1,1 +1,129 @@
+use daemon::report::{Asked, Counters, Daemon, Gpu, Holder, Process, Report, Settings, State, Times};
 
+use super::{list, page};
+
+fn times(count: u64, p50: u64, p99: u64) -> Times {
+    Times { count, p50_ns: Some(p50), p99_ns: Some(p99) }
+}
+
+fn process(pid: u32, tenant: &str, name: &str) -> Process {
+    Process {
+        pid,
+        user: 1000,
+        tenant: tenant.to_owned(),
+        name: name.to_owned(),
+        program: format!("/usr/bin/{name}"),
+        seat: 0,
+        class: "best-effort".to_owned(),
+        weight: 1,
+        priority: 0,
+        slo_p99_ns: None,
+        lowered: false,
+        asked: Asked { class: "best-effort".to_owned(), weight: 1, priority: 0 },
+        state: State::Idle,
+        rung: "switch".to_owned(),
+        why: "ok".to_owned(),
+        reason: "is stopped in the middle of a kernel".to_owned(),
+        detail: 0,
+        slice_ns: Some(1000),
+        share_permille: 0,
+        heartbeat_age_ns: Some(1_000_000),
+        daemon_lost: false,
+        counters: Counters::default(),
+        bursts: Times::default(),
+        waits: Times::default(),
+        handovers: Times::default(),
+    }
+}
+
+fn report(gpus: Vec<Gpu>, sentences: &[&str]) -> Report {
+    let daemon = Daemon {
+        pid: 700,
+        generation: "00000000000000aa".to_owned(),
+        scope: "user".to_owned(),
+        folder: "/run/user/1000/ebb".to_owned(),
+        uptime_ns: 61_000_000_000,
+        configuration: None,
+        refused: 0,
+    };
+    let sentences = sentences.iter().map(|sentence| (*sentence).to_owned()).collect();
+    Report { version: "0.1.0".to_owned(), daemon, gpus, sentences }
+}
+
+fn busy() -> Report {
+    let counters = Counters {
+        gpu_ns: 3_200_000_000,
+        held_ns: 3_500_000_000,
+        waits: 12,
+        wait_ns: 400_000_000,
+        passes: 11,
+        stops_hold: 12,
+        stops_switch: 1,
+        preempted: 250,
+        ..Counters::default()
+    };
+    let train = Process {
+        state: State::Holding,
+        share_permille: 761,
+        counters,
+        waits: times(12, 28_000_000, 41_000_000),
+        ..process(1990, "00000000000000ab", "train")
+    };
+    let helper = Process {
+        state: State::Paused,
+        rung: "hold".to_owned(),
+        why: "unknown_driver".to_owned(),
+        reason: "is stopped between launches: this kernel driver has not been tried with ebb".to_owned(),
+        slice_ns: None,
+        lowered: true,
+        ..process(1991, "00000000000000ab", "train")
+    };
+    let bursts = Counters { gpu_ns: 1_000_000_000, bursts: 900, slo_missed: 4, ..Counters::default() };
+    let serve = Process {
+        class: "latency".to_owned(),
+        priority: 5,
+        slo_p99_ns: Some(20_000_000),
+        state: State::Running,
+        rung: "none".to_owned(),
+        why: "latency".to_owned(),
+        reason: "is not stopped, being a latency tenant".to_owned(),
+        slice_ns: None,
+        share_permille: 239,
+        counters: bursts,
+        bursts: times(900, 1_300_000, 2_100_000),
+        ..process(2000, "00000000000000cd", "serve")
+    };
+    let settings =
+        Settings { quantum_ns: 30_000_000, in_flight_ns: 8_000_000, idle_ns: 500_000, grace_ns: 50_000_000 };
+    let token = Some(Holder { pid: 1990, name: "train".to_owned(), held_ns: 12_000_000 });
+    let gpu = Gpu { uuid: "GPU-00".to_owned(), settings, token, processes: vec![train, helper, serve] };
+    report(
+        vec![gpu],
+        &["train (1991) is stopped between launches: this kernel driver has not been tried with ebb."],
+    )
+}
+
+#[test]
+fn a_page_of_nobody() {
+    insta::assert_snapshot!(page::text(&report(Vec::new(), &[])));
+}
+
+#[test]
+fn a_page_of_tenants() {
+    insta::assert_snapshot!(page::text(&busy()));
+}
+
+#[test]
+fn a_list_of_processes() {
+    insta::assert_snapshot!(list::text(&busy()));
+}
+
+#[test]
+fn the_report_for_programs() {
+    insta::assert_snapshot!(busy().json());
+}
+
+#[test]
+fn the_list_for_programs() {
+    insta::assert_snapshot!(list::json(&busy()).to_string());
+}

@@ -51,7 +51,7 @@ pub fn ebb(runtime: &Path) -> Command {
 /// The same for an `ebb` installed elsewhere.
 pub fn installed(ebb: &Path, runtime: &Path) -> Command {
     let mut command = Command::new(ebb);
-    command.env("EBB_RUNTIME_DIR", runtime);
+    command.env("EBB_RUNTIME_DIR", runtime).env("XDG_CONFIG_HOME", runtime);
     for name in ["EBB_SOFTGPU", "EBB_DRIVER", "EBB_RUN", "EBB_DISABLE", "EBB_LOG", "LD_PRELOAD"] {
         command.env_remove(name);
     }

@@ -116,6 +116,7 @@ fn reason(rung: Rung, why: Why) -> String {
     match why {
         Why::Unsaid => "it has not said how it can be stopped".to_owned(),
         Why::Ok => rung.sentence().to_owned(),
+        Why::LatencyNeedsNone => format!("{}, being a latency tenant", rung.sentence()),
         other => format!("{}: {}", rung.sentence(), other.sentence()),
     }
 }

@@ -19,7 +19,7 @@ use crate::{Configuration, Error, Place, Scope, client, configuration};
 const PATIENCE: Nanos = Nanos::from_millis(2_000);
 
 /// How often a daemon that may end by itself sees whether it can still be found.
-const LOOK_EVERY: Nanos = Nanos::from_millis(5_000);
+const LOOK_EVERY: Nanos = Nanos::from_millis(2_000);
 
 /// How a daemon should be.
 #[derive(Clone, Debug)]

@@ -1,0 +1,180 @@
+//! Daemons and tenants as processes of their own: this test program, started again in another role.
+
+#![allow(dead_code, reason = "every test file uses a part of this")]
+
+use std::ffi::CString;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use board::link::{self, Granted, Registration};
+use board::{Board, Gpu, Label};
+use daemon::report::{Process, Report};
+use daemon::{Options, Place, Scope, client};
+use model::Nanos;
+use rustix::process::{Pid, Signal, kill_process};
+
+pub const GPU: Gpu = Gpu([0xab; 16]);
+
+const ROLE: &str = "EBB_TEST_ROLE";
+
+/// What this program does in its other roles; called from an ignored test, which is how it is started again.
+pub fn play() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("daemon") => serve(),
+        Ok("tenant") => sit(false),
+        Ok("parent") => sit(true),
+        Ok("guest") => attend(),
+        _ => {}
+    }
+}
+
+fn serve() {
+    let idle = std::env::var("IDLE").ok().map(|millis| Duration::from_millis(millis.parse().unwrap()));
+    let configuration = std::env::var_os("CONFIGURATION").map(Into::into);
+    let patient = std::env::var_os("PATIENT").is_some();
+    match daemon::serve(&Options { scope: Scope::User, idle, patient, configuration }) {
+        Ok(outcome) => println!("outcome {outcome:?}"),
+        Err(error) => println!("refused {error}"),
+    }
+}
+
+/// Takes a seat and stays; with a child that keeps the connection, if so asked.
+fn sit(with_child: bool) {
+    let place = Place::prepare(Scope::User).unwrap();
+    let (connection, _, _) = register(&place, &registration("victim")).unwrap();
+    let child = with_child.then(|| {
+        rustix::io::fcntl_setfd(&connection, rustix::io::FdFlags::empty()).unwrap();
+        Command::new("sleep").arg("60").spawn().unwrap().id()
+    });
+    println!("seated {}", child.unwrap_or(0));
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+fn attend() {
+    let place = Place::prepare(Scope::User).unwrap();
+    let request = daemon::request::Request::Attend {
+        tenant: "0000000000000001".to_owned(),
+        class: "latency".to_owned(),
+        weight: 1,
+        priority: 0,
+    };
+    println!("seated {}", client::ask(&place, &request).unwrap().ok);
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+/// A process in a role, ended with this value.
+pub struct Actor {
+    pub child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Actor {
+    pub fn start(folder: &Path, role: &str, settings: &[(&str, &str)]) -> Actor {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--exact", "role", "--nocapture", "--test-threads=1"]);
+        command.env("EBB_RUNTIME_DIR", folder).env("XDG_CONFIG_HOME", folder).env(ROLE, role);
+        command
+            .envs(settings.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Actor { child, lines }
+    }
+
+    /// What it says after a word, which must come.
+    pub fn said(&mut self, word: &str) -> String {
+        let mut line = String::new();
+        while self.lines.read_line(&mut line).unwrap() > 0 {
+            if let Some((_, rest)) = line.split_once(&format!("{word} ")) {
+                return rest.trim_end().to_owned();
+            }
+            line.clear();
+        }
+        panic!("it ended without the word {word}");
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A daemon in a folder of its own.
+pub struct Daemon {
+    pub actor: Actor,
+    pub place: Place,
+}
+
+impl Daemon {
+    pub fn start(folder: &Path) -> Daemon {
+        Daemon::with(folder, &[])
+    }
+
+    pub fn configured(folder: &Path, text: &str) -> Daemon {
+        let file = folder.join("ebb.toml");
+        fs::write(&file, text).unwrap();
+        Daemon::with(folder, &[("CONFIGURATION", file.to_str().unwrap())])
+    }
+
+    pub fn with(folder: &Path, settings: &[(&str, &str)]) -> Daemon {
+        let daemon = Daemon { actor: Actor::start(folder, "daemon", settings), place: Place::at(folder) };
+        wait_for("the daemon", || client::answers(&daemon.place));
+        daemon
+    }
+
+    pub fn report(&self) -> Report {
+        client::report(&self.place).unwrap()
+    }
+
+    pub fn processes(&self) -> Vec<Process> {
+        self.report().gpus.into_iter().flat_map(|gpu| gpu.processes).collect()
+    }
+
+    pub fn process(&self, pid: u32) -> Option<Process> {
+        self.processes().into_iter().find(|process| process.pid == pid)
+    }
+}
+
+pub fn folder() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("ebb-daemon").tempdir().unwrap()
+}
+
+pub fn registration(name: &str) -> Registration {
+    Registration { name: Label::new(name.as_bytes()), ..Registration::new(GPU, 1) }
+}
+
+pub fn register(place: &Place, what: &Registration) -> Result<(OwnedFd, Board, Granted), board::Error> {
+    let socket = CString::new(place.socket().as_os_str().as_bytes()).unwrap();
+    link::register(&socket, what, Nanos::from_millis(5_000))
+}
+
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..1500 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("never happened: {what}");
+}

@@ -1,0 +1,242 @@
+//! A daemon in a process of its own, and those who come to it.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+use board::link::{Reason, Registration};
+use common::{Actor, Daemon, folder, register, registration, wait_for};
+use daemon::request::Request;
+use daemon::{Error, client};
+use model::Class;
+use rustix::process::{Pid, Signal, kill_process};
+
+#[test]
+#[ignore = "another role of this program, not a test"]
+fn role() {
+    common::play();
+}
+
+#[test]
+fn a_tenant_is_seated_reported_and_forgotten_with_its_connection() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let mode = |path: std::path::PathBuf| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!((mode(daemon.place.socket()), mode(daemon.place.admin_socket())), (0o660, 0o600));
+    let claim = Registration { class: Class::Latency, priority: 3, ..registration("search") };
+    let (connection, board, granted) = register(&daemon.place, &claim).unwrap();
+    assert_eq!((granted.class, granted.lowered), (Class::Latency, false));
+    let seat = board.sit(granted.place).unwrap();
+    assert_eq!((seat.terms().class, seat.terms().priority), (Class::Latency, 3));
+    let process = daemon.process(std::process::id()).unwrap();
+    assert_eq!((process.name.as_str(), process.class.as_str()), ("search", "latency"));
+    assert_eq!(process.user, rustix::process::geteuid().as_raw());
+    assert_eq!(daemon.report().gpus[0].uuid, "GPU-abababab-abab-abab-abab-abababababab");
+    drop(connection);
+    wait_for("the seat is free", || daemon.processes().is_empty());
+    assert!(!seat.is_mine());
+}
+
+#[test]
+fn ceilings_lower_what_is_claimed() {
+    let folder = folder();
+    let rule = "schema_version = 1\n[[ceiling]]\neveryone = true\nclass = \"best-effort\"\nweight = 5\n";
+    let daemon = Daemon::configured(folder.path(), rule);
+    let claim = Registration { class: Class::Latency, weight: 9, ..registration("greedy") };
+    let (_connection, board, granted) = register(&daemon.place, &claim).unwrap();
+    assert_eq!((granted.class, granted.lowered), (Class::BestEffort, true));
+    assert_eq!(board.sit(granted.place).unwrap().terms().weight, 5);
+    let process = daemon.process(std::process::id()).unwrap();
+    assert!(process.lowered && process.asked.class == "latency" && process.asked.weight == 9);
+    assert!(daemon.report().sentences[0].contains("more than its user may have"));
+    let attend = Request::Attend {
+        tenant: "00000000000000aa".to_owned(),
+        class: "latency".to_owned(),
+        weight: 1,
+        priority: 0,
+    };
+    let outlook = client::ask(&daemon.place, &attend).unwrap().outlook.unwrap();
+    assert!(outlook.lowered && outlook.class == "best-effort" && outlook.weight == 1);
+}
+
+#[test]
+fn a_process_that_is_killed_loses_its_seat() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let mut victim = Actor::start(folder.path(), "tenant", &[]);
+    victim.said("seated");
+    assert!(daemon.process(victim.pid()).is_some());
+    victim.signal(Signal::KILL);
+    wait_for("the seat is free", || daemon.process(victim.pid()).is_none());
+}
+
+#[test]
+fn a_connection_that_a_child_keeps_does_not_keep_the_seat() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let mut victim = Actor::start(folder.path(), "parent", &[]);
+    let child: i32 = victim.said("seated").parse().unwrap();
+    victim.signal(Signal::KILL);
+    victim.child.wait().unwrap();
+    wait_for("the seat is free", || daemon.processes().is_empty());
+    kill_process(Pid::from_raw(child).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn tenants_outlive_their_daemon_and_find_the_next_one() {
+    let folder = folder();
+    let mut daemon = Daemon::start(folder.path());
+    let (connection, board, granted) = register(&daemon.place, &registration("faithful")).unwrap();
+    let seat = board.sit(granted.place).unwrap();
+    daemon.actor.signal(Signal::KILL);
+    daemon.actor.child.wait().unwrap();
+    assert!(daemon.place.socket().exists(), "a killed daemon leaves its socket");
+    assert!(seat.is_mine(), "the board is enough");
+    let next = Daemon::start(folder.path());
+    assert!(next.processes().is_empty());
+    let (_connection, new, again) = register(&next.place, &registration("faithful")).unwrap();
+    assert_ne!(again.generation, granted.generation);
+    assert!(new.sit(again.place).is_ok() && next.processes().len() == 1);
+    drop(connection);
+    assert!(seat.is_mine(), "the old board is nobody's but ours");
+}
+
+#[test]
+fn it_ends_when_told_and_leaves_no_socket() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let folder = folder();
+        let mut daemon = Daemon::start(folder.path());
+        daemon.actor.signal(signal);
+        assert_eq!(daemon.actor.said("outcome"), "Served");
+        assert!(!daemon.place.socket().exists() && !daemon.place.admin_socket().exists());
+        assert!(matches!(client::report(&daemon.place), Err(Error::NoDaemon { .. })));
+    }
+}
+
+#[test]
+fn there_is_one_to_a_folder() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let mut second = Actor::start(folder.path(), "daemon", &[]);
+    assert!(second.said("refused").contains("runs already"));
+    let mut patient = Actor::start(folder.path(), "daemon", &[("PATIENT", "1")]);
+    assert_eq!(patient.said("outcome"), "Another");
+    assert!(client::answers(&daemon.place));
+}
+
+#[test]
+fn what_is_not_a_socket_is_not_replaced() {
+    let folder = folder();
+    fs::write(folder.path().join("ebb.sock"), "precious").unwrap();
+    let mut actor = Actor::start(folder.path(), "daemon", &[]);
+    assert!(actor.said("refused").contains("is no socket"));
+    assert_eq!(fs::read_to_string(folder.path().join("ebb.sock")).unwrap(), "precious");
+}
+
+#[test]
+fn a_folder_that_others_may_write_to_is_refused() {
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut actor = Actor::start(folder.path(), "daemon", &[]);
+    assert!(actor.said("refused").contains("chmod 700"));
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_at_first_and_ignored_later() {
+    let folder = folder();
+    let file = folder.path().join("ebb.toml");
+    let write =
+        |quantum: &str| fs::write(&file, format!("schema_version = 1\n[token]\nquantum = \"{quantum}\"\n"));
+    write("none").unwrap();
+    let settings = [("CONFIGURATION", file.to_str().unwrap())];
+    let mut actor = Actor::start(folder.path(), "daemon", &settings);
+    let refused = actor.said("refused");
+    assert!(refused.contains("ebb.toml:3: `none` is no time"), "{refused}");
+    write("40ms").unwrap();
+    let daemon = Daemon::with(folder.path(), &settings);
+    let (_connection, board, _) = register(&daemon.place, &registration("any")).unwrap();
+    let quantum = || board.settings().quantum.0 / 1_000_000;
+    assert_eq!(quantum(), 40);
+    write("50ms").unwrap();
+    daemon.actor.signal(Signal::HUP);
+    wait_for("the new quantum", || quantum() == 50);
+    write("none").unwrap();
+    daemon.actor.signal(Signal::HUP);
+    wait_for("a remark", || daemon.report().sentences.iter().any(|sentence| sentence.contains("last good")));
+    assert_eq!(quantum(), 50);
+    write("60ms").unwrap();
+    daemon.actor.signal(Signal::HUP);
+    wait_for("the newest quantum", || quantum() == 60);
+    assert!(daemon.report().sentences.is_empty());
+}
+
+#[test]
+fn it_ends_without_tenants_and_stays_for_those_who_may_come() {
+    let folder = folder();
+    let mut daemon = Daemon::with(folder.path(), &[("IDLE", "300")]);
+    let mut guest = Actor::start(folder.path(), "guest", &[]);
+    assert_eq!(guest.said("seated"), "true");
+    let (connection, _, _) = register(&daemon.place, &registration("tenant")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert!(!daemon.actor.has_ended());
+    drop(connection);
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert!(!daemon.actor.has_ended(), "the guest may still become a tenant");
+    guest.signal(Signal::KILL);
+    assert_eq!(daemon.actor.said("outcome"), "Served");
+    assert!(!daemon.place.socket().exists());
+}
+
+#[test]
+fn one_that_nobody_can_find_ends() {
+    let folder = folder();
+    let mut daemon = Daemon::with(folder.path(), &[("IDLE", "600000")]);
+    fs::remove_file(daemon.place.socket()).unwrap();
+    assert_eq!(daemon.actor.said("outcome"), "Served");
+}
+
+#[test]
+fn another_version_is_told_so() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let other = Registration { version: board::VERSION + 1, ..registration("newer") };
+    let refused = register(&daemon.place, &other).map(|_| ()).unwrap_err();
+    assert_eq!(refused, board::Error::Refused(Reason::Version));
+    assert_eq!(daemon.report().daemon.refused, 1);
+}
+
+#[test]
+fn admins_change_tenants_and_nobody_else_does() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let (_connection, board, granted) = register(&daemon.place, &registration("train")).unwrap();
+    let seat = board.sit(granted.place).unwrap();
+    let bell = seat.bell();
+    let pause = Request::Pause { target: "train".to_owned() };
+    let changed = client::change(&daemon.place, &pause).unwrap();
+    assert_eq!((changed.name.as_str(), changed.processes), ("train", vec![std::process::id()]));
+    assert!(seat.terms().paused && seat.bell() != bell);
+    client::change(&daemon.place, &Request::Resume { target: std::process::id().to_string() }).unwrap();
+    assert!(!seat.terms().paused);
+    let set = |target: &str, weight| Request::Set {
+        target: target.to_owned(),
+        class: Some("latency".to_owned()),
+        weight: Some(weight),
+        priority: Some(2),
+        slo_p99_ns: Some(20_000_000),
+    };
+    client::change(&daemon.place, &set("0000000000000001", 7)).unwrap();
+    let terms = seat.terms();
+    assert_eq!((terms.class, terms.weight, terms.priority), (Class::Latency, 7, 2));
+    for (request, reason) in [(set("train", 0), "weight"), (set("nobody", 1), "no tenant nobody")] {
+        let error = client::change(&daemon.place, &request).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    // Where tenants come in, nothing is changed.
+    let error = client::ask(&daemon.place, &pause).unwrap_err().to_string();
+    assert!(error.contains("admin socket"), "{error}");
+    assert_eq!(seat.terms(), terms);
+}
