@@ -158,6 +158,24 @@ fn first_time(board: &Board) -> Nanos {
 }
 
 #[test]
+fn an_idle_holder_hears_that_somebody_wants_it() {
+    explore(|board| {
+        let (first, second) = (sit(&board, 1), sit(&board, 2));
+        assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
+        let waiter = thread::spawn(move || await_turn(&second));
+        loop {
+            let seen = first.bell();
+            if first.others_want() {
+                break;
+            }
+            first.wait(seen, Nanos::MAX);
+        }
+        first.leave(NOW, Nanos(5), &mut first_other(first));
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
 fn one_who_no_longer_wants_does_not_keep_the_token() {
     explore(|board| {
         let (first, second) = (sit(&board, 1), sit(&board, 2));

@@ -100,11 +100,12 @@ impl Seat {
             own.virtual_time.store(saved.max(floor), Ordering::Relaxed);
             own.wanted_since.store(now.0, Ordering::Relaxed);
             standing::set_wants(&own.standing, self.place.generation, true);
-            token::wanted();
+        }
+        token::wanted();
+        if !standing.wants() {
             // The holder may be asleep, for as long as nobody wanted what it has.
             token::wake_holder(self.board.layout, self.place.seat);
         }
-        token::wanted();
     }
 
     /// Says that there is nothing more to do. A token that we have becomes free; [`leave`](Seat::leave) gives it to the

@@ -81,6 +81,20 @@ fn a_token_is_passed_with_a_ring() {
 }
 
 #[test]
+fn a_holder_hears_that_somebody_comes_to_want_it() {
+    let board = board();
+    let (a, b) = (sit(&board, 1, 1), sit(&board, 2, 1));
+    assert!(holds(&a, ms(10)));
+    let heard = a.bell();
+    b.want(ms(11));
+    assert_ne!(a.bell(), heard);
+    let heard = a.bell();
+    b.want(ms(12));
+    assert!(!holds(&b, ms(12)));
+    assert_eq!(a.bell(), heard, "once is enough");
+}
+
+#[test]
 fn who_is_alone_keeps_it_and_pays_nothing() {
     let board = board();
     let a = sit(&board, 1, 1);
