@@ -24,7 +24,7 @@ impl Default for Settings {
             quantum: Nanos::from_millis(30),
             in_flight: Nanos::from_millis(8),
             idle: Nanos::from_micros(500),
-            grace: Nanos::from_millis(50),
+            grace: Nanos::from_millis(250),
         }
     }
 }

@@ -108,6 +108,7 @@ pub fn give_up(watch: &'static Watch, name: &'static str) {
     watch.ledger.note(Note::HooksOff);
     watch.ledger.detail(name.as_bytes());
     WATCH.store(off(), Ordering::Release);
+    tenancy::retire();
     say!("the hook of {name} failed; ebb only forwards calls from now on");
 }
 

@@ -1,9 +1,12 @@
 //! How much work is in flight, in time.
 //!
-//! A best-effort tenant that shares the token must not have queued seconds of work when its turn ends. A count of
-//! launches says nothing about time, so time itself is measured: about once a millisecond an event is recorded behind
-//! what was just handed over. The age of the oldest event that has not happened is how far the GPU is behind the
-//! program, which is the time that is in flight.
+//! A best-effort tenant that shares the token must not have queued seconds of work when its turn ends. A count of launches
+//! says nothing about time, so time is measured: now and then an event is recorded behind what was just handed over. Two
+//! events with work waiting between them tell how long the GPU takes for a piece of work, on average and lately; what has
+//! been handed over since the last event that has happened, times that, is the time in flight.
+//!
+//! It is an estimate, and pieces of work differ. But the GPU is only ever left with too much of it for a turn that ends a
+//! little late, and what is recorded goes on correcting it.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +21,8 @@ const MARKS: usize = 32;
 /// A question to the driver takes microseconds; nobody is waited for longer than this often.
 const LOOKS: usize = 10_000;
 const APART: Nanos = Nanos::from_millis(1);
-const DISABLE_TIMING: u32 = 2;
+/// Events that carry the time at which they happened.
+const TIMED: u32 = 0;
 /// The address of no context: nothing is measured any more.
 const NO_CONTEXT: usize = usize::MAX;
 
@@ -27,7 +31,13 @@ pub struct Flight {
     /// Counts of marks made and of marks that have happened.
     made: AtomicUsize,
     happened: AtomicUsize,
+    /// When, and behind how much work, the last mark was made.
     last: AtomicU64,
+    last_given: AtomicU64,
+    /// Behind how much work the last mark was that has happened.
+    done: AtomicU64,
+    /// How long a piece of work takes, in nanoseconds; zero: not known yet.
+    pace: AtomicU64,
     /// All marks are in one context; what other contexts do is not measured.
     context: AtomicUsize,
     /// Held while marks are made or looked at. Who does not get it leaves it to the other.
@@ -36,7 +46,10 @@ pub struct Flight {
 
 struct Mark {
     event: AtomicUsize,
-    at: AtomicU64,
+    /// Behind how much work it was recorded.
+    given: AtomicU64,
+    /// Whether the mark before it had not happened then: the GPU was busy from one to the other.
+    behind_work: AtomicBool,
 }
 
 impl Flight {
@@ -46,46 +59,82 @@ impl Flight {
             made: AtomicUsize::new(0),
             happened: AtomicUsize::new(0),
             last: AtomicU64::new(0),
+            last_given: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            pace: AtomicU64::new(0),
             context: AtomicUsize::new(0),
             busy: AtomicBool::new(false),
         }
     }
 
-    /// A stream was given work.
-    pub fn mark(&self, stream: CUstream, per_thread: bool, now: Nanos) {
-        if now.since(Nanos(self.last.load(Ordering::Relaxed))) < APART {
+    /// A stream was given work, `given` pieces of it in all.
+    pub fn mark(&self, stream: CUstream, per_thread: bool, given: u64, now: Nanos) {
+        let since = given.saturating_sub(self.last_given.load(Ordering::Relaxed));
+        let soon = now.since(Nanos(self.last.load(Ordering::Relaxed))) < APART;
+        if soon && self.time_of(since) < APART {
             return;
         }
         let _ = self.alone(|| {
-            self.last.store(now.0, Ordering::Relaxed);
-            let made = self.made.load(Ordering::Relaxed);
-            if made - self.happened.load(Ordering::Relaxed) < MARKS && self.is_here(stream, per_thread) {
-                let mark = &self.marks[made % MARKS];
-                match mark.record(stream, per_thread) {
-                    Some(()) => {
-                        mark.at.store(now.0, Ordering::Relaxed);
-                        self.made.store(made + 1, Ordering::Relaxed);
-                    }
-                    // Once is enough: an error that we cause again and again would be somebody's puzzle.
-                    None => self.context.store(NO_CONTEXT, Ordering::Relaxed),
-                }
+            self.look();
+            let (made, happened) = (self.made.load(Ordering::Relaxed), self.happened.load(Ordering::Relaxed));
+            if made - happened == MARKS || !self.is_here(stream, per_thread) {
+                return;
             }
+            let mark = &self.marks[made % MARKS];
+            if mark.record(stream, per_thread).is_none() {
+                // Once is enough: an error that we cause again and again would be somebody's puzzle.
+                return self.context.store(NO_CONTEXT, Ordering::Relaxed);
+            }
+            mark.given.store(given, Ordering::Relaxed);
+            mark.behind_work.store(made != happened, Ordering::Relaxed);
+            self.made.store(made + 1, Ordering::Relaxed);
+            self.last.store(now.0, Ordering::Relaxed);
+            self.last_given.store(given, Ordering::Relaxed);
         });
     }
 
-    /// How long the oldest work in flight has waited, as far as is known.
-    pub fn age(&self, now: Nanos) -> Nanos {
-        let age = self.alone(|| {
-            let made = self.made.load(Ordering::Relaxed);
-            let mut happened = self.happened.load(Ordering::Relaxed);
-            while happened < made && self.marks[happened % MARKS].has_happened() {
-                happened += 1;
-            }
-            self.happened.store(happened, Ordering::Relaxed);
-            let oldest = Nanos(self.marks[happened % MARKS].at.load(Ordering::Relaxed));
-            if happened == made { Nanos::ZERO } else { now.since(oldest) }
+    /// The time in flight when `given` pieces of work have been handed over, as far as can be told.
+    pub fn time(&self, given: u64) -> Nanos {
+        let time = self.alone(|| {
+            self.look();
+            let pending = self.made.load(Ordering::Relaxed) != self.happened.load(Ordering::Relaxed);
+            let since = given.saturating_sub(self.done.load(Ordering::Relaxed));
+            // With no mark that is still to happen nobody would ever learn that work was done.
+            if pending { self.time_of(since) } else { Nanos::ZERO }
         });
-        age.unwrap_or_default()
+        time.unwrap_or_default()
+    }
+
+    fn time_of(&self, pieces: u64) -> Nanos {
+        Nanos(pieces.saturating_mul(self.pace.load(Ordering::Relaxed)))
+    }
+
+    /// Sees which marks have happened, and learns from them.
+    fn look(&self) {
+        let made = self.made.load(Ordering::Relaxed);
+        let mut happened = self.happened.load(Ordering::Relaxed);
+        while happened < made && self.marks[happened % MARKS].has_happened() {
+            let (mark, before) =
+                (&self.marks[happened % MARKS], &self.marks[happened.wrapping_sub(1) % MARKS]);
+            let given = mark.given.load(Ordering::Relaxed);
+            let pieces = given.saturating_sub(self.done.load(Ordering::Relaxed));
+            if pieces > 0
+                && mark.behind_work.load(Ordering::Relaxed)
+                && let Some(time) = mark.since(before)
+            {
+                self.learn(Nanos(time.0 / pieces));
+            }
+            self.done.store(given, Ordering::Relaxed);
+            happened += 1;
+        }
+        self.happened.store(happened, Ordering::Relaxed);
+    }
+
+    /// A new figure counts for a quarter: fast enough to follow a program from one phase to the next.
+    fn learn(&self, pace: Nanos) {
+        let old = self.pace.load(Ordering::Relaxed);
+        let new = if old == 0 { pace.0 } else { (old / 4).saturating_mul(3).saturating_add(pace.0 / 4) };
+        self.pace.store(new, Ordering::Relaxed);
     }
 
     /// A context is about to be destroyed, and its events with it.
@@ -138,14 +187,14 @@ impl Flight {
 
 impl Mark {
     const fn new() -> Mark {
-        Mark { event: AtomicUsize::new(0), at: AtomicU64::new(0) }
+        Mark { event: AtomicUsize::new(0), given: AtomicU64::new(0), behind_work: AtomicBool::new(false) }
     }
 
     fn record(&self, stream: CUstream, per_thread: bool) -> Option<()> {
         let mut event: CUevent = ptr::with_exposed_provenance_mut(self.event.load(Ordering::Relaxed));
         if event.is_null() {
             // SAFETY: a place for the event; the thread has a context.
-            let made = unsafe { next::call::cuEventCreate(&mut event, DISABLE_TIMING) };
+            let made = unsafe { next::call::cuEventCreate(&mut event, TIMED) };
             (made == CUDA_SUCCESS).then_some(())?;
             self.event.store(event.expose_provenance(), Ordering::Relaxed);
         }
@@ -157,6 +206,20 @@ impl Mark {
             unsafe { next::call::cuEventRecord(event, stream) }
         };
         (recorded == CUDA_SUCCESS).then_some(())
+    }
+
+    /// The time from another mark to this one, both of which have happened.
+    fn since(&self, other: &Mark) -> Option<Nanos> {
+        let [from, to] = [other, self].map(|mark| mark.event.load(Ordering::Relaxed));
+        if from == 0 || to == 0 {
+            return None;
+        }
+        let [from, to]: [CUevent; 2] = [from, to].map(ptr::with_exposed_provenance_mut);
+        let mut millis = 0.0;
+        // SAFETY: our own events, and a place for the answer.
+        let told = unsafe { next::call::cuEventElapsedTime(&mut millis, from, to) };
+        let nanos = f64::from(millis) * 1e6;
+        (told == CUDA_SUCCESS && nanos >= 0.0).then_some(Nanos(nanos as u64))
     }
 
     fn has_happened(&self) -> bool {

@@ -27,6 +27,8 @@ const IDLE_ROUND: Nanos = Nanos::from_millis(250);
 
 /// The program is ending, and the driver with it.
 static ENDING: AtomicBool = AtomicBool::new(false);
+/// Hooks are off, so that nobody knows any more what is handed over.
+static RETIRED: AtomicBool = AtomicBool::new(false);
 /// Keepers that may be calling the driver.
 static AWAKE: AtomicU32 = AtomicU32::new(0);
 
@@ -91,7 +93,17 @@ extern "C" fn keep(post: *mut c_void) -> *mut c_void {
         say!("the keeper of GPU {} failed; nothing is held back from now on", post.device());
     }
     post.set_gate(Gate::Open);
+    if !ENDING.load(Ordering::SeqCst) {
+        // From now on this process shares the GPU as it would without us, and must not be on it with the shortest slice.
+        let _ = Lever::find().slice(DEFAULT_SLICE);
+    }
     ptr::null_mut()
+}
+
+/// Ends all keepers: this process is no tenant any more.
+pub fn retire() {
+    RETIRED.store(true, Ordering::SeqCst);
+    super::ring_all();
 }
 
 /// The keeper asks the driver about streams. A program's capture forbids such questions to all threads that did not say
@@ -116,16 +128,17 @@ extern "C" fn at_exit() {
 /// In the child of a fork, which has no keepers.
 pub fn in_child() {
     AWAKE.store(0, Ordering::Relaxed);
+    RETIRED.store(false, Ordering::Relaxed);
 }
 
-/// Between this and the next sleep the driver may be called, unless the program is ending.
+/// Whether there is another round. Between this and the next sleep the driver may be called.
 fn wake() -> bool {
     AWAKE.fetch_add(1, Ordering::SeqCst);
-    let ending = ENDING.load(Ordering::SeqCst);
-    if ending {
+    let over = ENDING.load(Ordering::SeqCst) || RETIRED.load(Ordering::SeqCst);
+    if over {
         AWAKE.fetch_sub(1, Ordering::SeqCst);
     }
-    !ending
+    !over
 }
 
 impl Keeper {
@@ -149,6 +162,10 @@ impl Keeper {
             let rest = self.round(board::now());
             AWAKE.fetch_sub(1, Ordering::SeqCst);
             self.post.rest(seen, rest);
+        }
+        // Nobody should have to wait until the process is gone.
+        if let Some(seat) = self.post.seat() {
+            self.turn.leave(seat, board::now());
         }
     }
 

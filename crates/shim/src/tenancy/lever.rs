@@ -56,7 +56,7 @@ impl Lever {
         }
         match known_driver() {
             Err(why) => Lever::None(why),
-            Ok(()) if channels::CAPTURE.groups().next().is_none() => Lever::None(Why::NotPreloaded),
+            Ok(()) if channels::CAPTURE.groups().next().is_none() => Lever::None(unseen()),
             Ok(()) => Lever::Channels,
         }
     }
@@ -112,6 +112,13 @@ fn known_driver() -> Result<(), Why> {
             Err(Why::UnknownDriver)
         }
     }
+}
+
+/// Why there is a context but no group of its own.
+fn unseen() -> Why {
+    let named = crate::surroundings::variable(c"CUDA_MPS_PIPE_DIRECTORY").is_some();
+    let served = named || rustix::fs::access(c"/tmp/nvidia-mps/control", rustix::fs::Access::EXISTS).is_ok();
+    if served { Why::Mps } else { Why::NotPreloaded }
 }
 
 fn ask(function: Software, operation: u32, value: u64) -> Result<(), Refusal> {

@@ -18,7 +18,10 @@ use crate::surroundings::variable;
 
 const TRY_AGAIN: Nanos = Nanos::from_millis(500);
 const LOOK: Nanos = Nanos::from_millis(250);
+/// How long the first answer is waited for; nothing runs before it.
 const ANSWER_WITHIN: Nanos = Nanos::from_millis(1_000);
+/// How long a later one is: whoever has the token must show life meanwhile.
+const ANSWER_SOON: Nanos = Nanos::from_millis(50);
 
 /// What a tenant does when the daemon is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +120,8 @@ impl Membership {
             program: Label::new(crate::watch::command_line(&mut program)),
             ..Registration::new(post.gpu(), tenant())
         };
-        match link::register(socket, &registration, ANSWER_WITHIN) {
+        let patience = if post.seat().is_some() { ANSWER_SOON } else { ANSWER_WITHIN };
+        match link::register(socket, &registration, patience) {
             Ok((connection, board, granted)) => {
                 let seated = board.sit(granted.place).ok().and_then(|seat| post.sit(seat));
                 self.connection = seated.is_some().then_some(connection);

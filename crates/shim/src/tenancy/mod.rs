@@ -174,6 +174,11 @@ fn latency_post() -> Option<&'static Post> {
     here().filter(|post| post.is_latency())
 }
 
+/// Hooks are off for good: what is handed over is not seen any more, so it cannot be shared by turns either.
+pub fn retire() {
+    keeper::retire();
+}
+
 /// In the child of a fork, which is no tenant until it makes a context of its own.
 pub fn in_child() {
     LOCK.reset();

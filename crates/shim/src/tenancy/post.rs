@@ -167,7 +167,7 @@ impl Post {
                 break;
             }
             if gate == Gate::Bounded as u32 {
-                if self.flight.age(board::now()).0 <= self.in_flight.load(Ordering::Relaxed) {
+                if self.flight.time(self.given()).0 <= self.in_flight.load(Ordering::Relaxed) {
                     break;
                 }
                 sleep(&self.gate, gate, NAP);
@@ -205,10 +205,10 @@ impl Post {
             let change = self.bursts.given(super::burst::key(stream.addr(), per_thread), board::now);
             return self.burst(change);
         }
-        self.given.fetch_add(1, Ordering::Release);
+        let given = self.given.fetch_add(1, Ordering::Release) + 1;
         self.streams.mark(stream.addr(), per_thread);
         if self.gate.load(Ordering::Relaxed) == Gate::Bounded as u32 {
-            self.flight.mark(stream, per_thread, board::now());
+            self.flight.mark(stream, per_thread, given, board::now());
         }
     }
 
@@ -235,7 +235,9 @@ impl Post {
                     tally.slo_missed.add(1);
                 }
                 if let Some(since) = idle {
-                    seat.deactivate(board::now(), since);
+                    let now = board::now();
+                    tally.gpu_ns.add(now.since(since).0);
+                    seat.deactivate(now, since);
                 }
             }
         }

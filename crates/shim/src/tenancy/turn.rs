@@ -116,7 +116,6 @@ impl Turn {
     pub fn leave(&mut self, seat: &Seat, now: Nanos) {
         if self.state != State::Idle {
             let used = if self.state == State::Waiting { Nanos::ZERO } else { now.since(self.since) };
-            seat.tally().held_ns.add(used.0);
             seat.leave(now, used, &mut choose);
             self.state = State::Idle;
         }
@@ -221,7 +220,6 @@ impl Turn {
     /// Gives the token to whoever is next, which may be this tenant again.
     fn give_on(&mut self, post: &Post, seat: &Seat, now: Nanos) {
         let used = now.since(self.since);
-        seat.tally().held_ns.add(used.0);
         let wants_more = post.waiting() || self.stopped;
         let _ =
             if wants_more { seat.pass(now, used, &mut choose) } else { seat.leave(now, used, &mut choose) };
@@ -235,9 +233,11 @@ impl Turn {
         self.given = given;
         self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
         let latency_busy = seat.board().latency_busy(now);
+        let tally = seat.tally();
+        tally.held_ns.add(now.since(self.looked).0);
         if busy {
             let others = latency_busy.since(self.latency_busy);
-            seat.tally().gpu_ns.add(now.since(self.looked).since(others).0);
+            tally.gpu_ns.add(now.since(self.looked).since(others).0);
         }
         self.looked = now;
         self.latency_busy = latency_busy;
