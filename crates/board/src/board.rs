@@ -68,6 +68,16 @@ impl Board {
         Ok(Board { layout })
     }
 
+    /// Gives the memory back: for the daemon, which makes more boards in its life than there are GPUs.
+    ///
+    /// # Safety
+    ///
+    /// No copy of this board and no seat of it is used in this process from here on.
+    pub unsafe fn close(self) {
+        // SAFETY: as the caller says.
+        unsafe { segment::unmap(self.layout) };
+    }
+
     pub(crate) fn begin(self, gpu: Gpu, settings: &Settings) -> Board {
         let header = &self.layout.header;
         header.version.store(VERSION, Ordering::Relaxed);

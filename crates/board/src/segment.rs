@@ -2,7 +2,7 @@
 //!
 //! The file is sealed against changes of its size before anybody else sees it. Without that, any tenant could shorten it,
 //! and the next load of all others would be a SIGBUS; so a file that is not sealed is refused, whoever it came from.
-//! Mappings stay until the process ends, for threads may look at a board at any time.
+//! Mappings of tenants stay until the process ends, for threads may look at a board at any time.
 
 use std::ptr;
 
@@ -44,6 +44,17 @@ pub(crate) fn private() -> Result<&'static Layout, Error> {
     let memory = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), BYTES, prot, flags) };
     // SAFETY: the mapping has the size of a layout, is zeroed, aligned to a page, and never unmapped.
     Ok(unsafe { &*memory.map_err(Error::Map)?.cast::<Layout>() })
+}
+
+/// Gives a mapping back.
+///
+/// # Safety
+///
+/// Nobody in this process looks at it any more.
+pub(crate) unsafe fn unmap(layout: &'static Layout) {
+    let memory = ptr::from_ref(layout).cast_mut().cast();
+    // SAFETY: mapped here with this size, and the caller says that nobody looks. If it fails, it stays, which does no harm.
+    let _ = unsafe { rustix::mm::munmap(memory, BYTES) };
 }
 
 /// Maps what somebody says is a board, if its size cannot change.

@@ -76,6 +76,13 @@ struct Table {
     empty_since: Nanos,
 }
 
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: copies of a table's board are made in passing, while the table is borrowed; none is kept.
+        unsafe { self.board.close() };
+    }
+}
+
 pub struct Registry {
     configuration: Configuration,
     /// Of this daemon, other than that of any before it.
