@@ -63,9 +63,13 @@ impl Board {
     /// Opens what somebody says is a board. Its size is made certain before it is mapped, and what it says of itself is
     /// looked at before anything else is.
     pub fn open(file: BorrowedFd<'_>) -> Result<Board, Error> {
-        let layout = segment::open(file)?;
-        check(&layout.header)?;
-        Ok(Board { layout })
+        let board = Board { layout: segment::open(file)? };
+        if let Err(error) = check(&board.layout.header) {
+            // SAFETY: nobody else has it yet.
+            unsafe { board.close() };
+            return Err(error);
+        }
+        Ok(board)
     }
 
     /// Gives the memory back: for the daemon, which makes more boards in its life than there are GPUs.

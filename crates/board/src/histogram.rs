@@ -1,8 +1,8 @@
 //! How often something took how long.
 //!
-//! Buckets are log-linear: each power of two is cut into four, so a time is known within a quarter of itself at worst, from a
-//! microsecond to a quarter of an hour, in a kilobyte that any number of threads add to without a lock. What is shorter is in the
-//! first bucket and what is longer in the last.
+//! Buckets are log-linear: each power of two is cut into four, so a time is known within a quarter of itself at worst,
+//! from a microsecond to a quarter of an hour, in a kilobyte that any number of threads add to without a lock. What is
+//! shorter is in the first bucket and what is longer in the last.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -106,4 +106,52 @@ fn end(place: usize) -> Nanos {
     let place = place.min(BUCKETS - 2);
     let power = FIRST + (place / PARTS) as u32;
     Nanos((1 << power) + ((place % PARTS) as u64) * (1 << (power - CUT)))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(times: &[u64]) -> Snapshot {
+        let histogram = Histogram { buckets: [const { AtomicU64::new(0) }; BUCKETS] };
+        times.iter().for_each(|&time| histogram.record(Nanos(time)));
+        histogram.snapshot()
+    }
+
+    proptest! {
+        #[test]
+        fn a_quantile_is_the_time_or_up_to_a_quarter_more(
+            mut times in proptest::collection::vec(1_024u64..1 << 40, 1..200), part in 0.0f64..=1.0,
+        ) {
+            let said = of(&times).quantile(part).unwrap().0 as f64;
+            times.sort_unstable();
+            let place = ((part * times.len() as f64).ceil() as usize).clamp(1, times.len()) - 1;
+            let truth = times[place] as f64;
+            prop_assert!(truth < said && said <= truth * 1.25 + 1.0, "{truth} as {said}");
+        }
+
+        #[test]
+        fn every_time_is_below_the_end_of_its_bucket(time in 0u64..1 << 40) {
+            let place = bucket(Nanos(time));
+            prop_assert!(Nanos(time) < end(place));
+            prop_assert!(place == 0 || Nanos(time) >= end(place - 1));
+        }
+    }
+
+    #[test]
+    fn the_extremes_have_their_buckets() {
+        let times = of(&[0, 1, 1_023, u64::MAX]);
+        assert_eq!(times.buckets().collect::<Vec<_>>(), [(Nanos(1_024), 3), (Nanos(1 << 40), 1)]);
+        assert_eq!(times.quantile(1.0), Some(Nanos(1 << 40)));
+        assert_eq!((times.count(), Snapshot::EMPTY.quantile(0.5), times.quantile(f64::NAN)), (4, None, None));
+    }
+
+    #[test]
+    fn two_are_added_up() {
+        let mut both = of(&[5_000]);
+        both.add(&of(&[5_000, 9_000]));
+        assert_eq!(both, of(&[5_000, 9_000, 5_000]));
+    }
 }

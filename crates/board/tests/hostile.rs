@@ -1,5 +1,7 @@
 //! A board on which somebody wrote anything at all.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
 mod common;
 
 use std::os::fd::AsFd;

@@ -1,5 +1,7 @@
 //! Registering at a daemon that does as it should, and at ones that do not.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
 mod common;
 
 use std::ffi::CString;

@@ -2,6 +2,8 @@
 //!
 //! Each test starts this very program again as its tenants; they find the board among the files of their parent.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
 mod common;
 
 use std::fs::File;

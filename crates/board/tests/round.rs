@@ -1,5 +1,7 @@
 //! The round: whose turn it is, and what it costs.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
 mod common;
 
 use board::{Board, Change, Place, Seat, Settings, Turn};

@@ -1,5 +1,7 @@
 //! A board is a sealed memory file of the right size and version, or it is not touched.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
 mod common;
 
 use std::os::fd::{AsFd, OwnedFd};

@@ -1,5 +1,7 @@
 //! Over any stretch of turns, shares are as the weights.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
 use model::Nanos;
 use policy::token::{Claim, charge, choose};
 use proptest::prelude::*;

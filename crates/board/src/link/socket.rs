@@ -40,14 +40,25 @@ pub fn register(
     };
     let file = packet.only_file()?;
     let board = Board::open(file.as_fd())?;
-    if board.gpu() != registration.gpu {
-        return Err(Error::OtherGpu);
+    if let Err(error) = suits(&board, registration, &granted) {
+        // A tenant asks again and again, and must not be left with a mapping each time.
+        // SAFETY: nobody else has it yet.
+        unsafe { board.close() };
+        return Err(error);
     }
-    board.sit(granted.place)?;
     Ok((connection, board, granted))
 }
 
+/// Whether a board is what was asked for, and has the seat that was granted.
+fn suits(board: &Board, asked: &Registration, granted: &Granted) -> Result<(), Error> {
+    if board.gpu() != asked.gpu {
+        return Err(Error::OtherGpu);
+    }
+    board.sit(granted.place).map(|_| ())
+}
+
 /// What a tenant sent.
+#[expect(clippy::large_enum_variant, reason = "there is no heap to put it on, and one is looked at once")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     Request(Request),

@@ -19,8 +19,9 @@ pub fn occupant(tenant: u64, weight: u32) -> Occupant<'static> {
     }
 }
 
+/// A board whose holders may be silent for 50 ms.
 pub fn board() -> Board {
-    Board::private(GPU, &Settings::default()).unwrap()
+    Board::private(GPU, &Settings { grace: ms(50), ..Settings::default() }).unwrap()
 }
 
 pub fn sit(board: &Board, tenant: u64, weight: u32) -> Seat {
