@@ -11,6 +11,8 @@ pub enum Error {
     Folder(#[from] installation::Error),
     #[error("{} cannot be made ({source}); see who owns the folder and whether it can be written to", .path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("the folder {} belongs to another user or may be changed by others; `chown` and `chmod 755` it", .path.display())]
+    OpenFolder { path: PathBuf },
     #[error("{} is there and is no socket; move it away", .path.display())]
     NoSocket { path: PathBuf },
     #[error("the path {} is too long for a socket; name a shorter folder with EBB_RUNTIME_DIR", .path.display())]

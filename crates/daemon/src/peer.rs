@@ -30,11 +30,17 @@ pub struct Peer {
 
 impl Peer {
     pub fn of(socket: BorrowedFd<'_>) -> io::Result<Peer> {
-        let credentials = rustix::net::sockopt::socket_peercred(socket)?;
-        let user = credentials.uid.as_raw();
-        let mut groups = vec![credentials.gid.as_raw()];
+        // Not by `rustix`, whose type has no room for the number nought, which is what a process has that is in none of
+        // our name spaces.
+        let mut credentials = [0_u32; 3];
+        let size = option(socket, libc::SO_PEERCRED, &mut credentials);
+        if size != Some(size_of_val(&credentials)) {
+            return Err(io::Error::last_os_error());
+        }
+        let [pid, user, group] = credentials;
+        let mut groups = vec![group];
         groups.extend(supplementary(socket));
-        let pid = Some(credentials.pid);
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let life = life(socket).or_else(|| pid.and_then(|pid| reopened(pid, user)));
         Ok(Peer { user, groups, pid, life })
     }

@@ -38,7 +38,13 @@ impl Place {
                 let folder = machine();
                 // Everybody must be able to walk through; the sockets have modes of their own.
                 let made = DirBuilder::new().recursive(true).mode(0o755).create(&folder);
-                made.map_err(|source| Error::File { path: folder.clone(), source })?;
+                let refused = |source| Error::File { path: folder.clone(), source };
+                made.map_err(refused)?;
+                let facts = fs::metadata(&folder).map_err(refused)?;
+                let own = facts.uid() == rustix::process::geteuid().as_raw();
+                if !own || facts.mode() & 0o022 != 0 {
+                    return Err(Error::OpenFolder { path: folder });
+                }
                 Ok(Place { folder })
             }
         }

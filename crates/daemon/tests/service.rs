@@ -6,6 +6,7 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::time::Duration;
 
 use board::link::{Reason, Registration};
 use common::{Actor, Daemon, folder, register, registration, wait_for};
@@ -176,14 +177,15 @@ fn a_wrong_configuration_is_refused_at_first_and_ignored_later() {
 #[test]
 fn it_ends_without_tenants_and_stays_for_those_who_may_come() {
     let folder = folder();
-    let mut daemon = Daemon::with(folder.path(), &[("IDLE", "300")]);
+    let mut daemon = Daemon::with(folder.path(), &[("IDLE", "1500")]);
+    let longer = Duration::from_millis(1800);
+    let (connection, _, _) = register(&daemon.place, &registration("tenant")).unwrap();
+    std::thread::sleep(longer);
+    assert!(!daemon.actor.has_ended(), "it has a tenant");
     let mut guest = Actor::start(folder.path(), "guest", &[]);
     assert_eq!(guest.said("seated"), "true");
-    let (connection, _, _) = register(&daemon.place, &registration("tenant")).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
-    assert!(!daemon.actor.has_ended());
     drop(connection);
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    std::thread::sleep(longer);
     assert!(!daemon.actor.has_ended(), "the guest may still become a tenant");
     guest.signal(Signal::KILL);
     assert_eq!(daemon.actor.said("outcome"), "Served");
