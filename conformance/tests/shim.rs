@@ -21,6 +21,8 @@ use std::time::Duration;
 use telemetry::{Counter, Note, Reading};
 
 mod common;
+#[path = "common/rival.rs"]
+mod rival;
 
 /// Debug builds on a loaded two-core machine need many times what a release build needs.
 const TIMEOUT: Duration = Duration::from_secs(240);
@@ -54,6 +56,8 @@ fn main() -> ExitCode {
         Trial::test("launches_panic", || fault("panic:cuLaunchKernel", Note::HooksOff, 100)),
         Trial::test("no_memory", || fault("memory", Note::OutOfMemory, 100)),
         Trial::test("no_room_on_the_disk", full_disk),
+        Trial::test("as_a_best_effort_tenant_with_a_rival", || tenant("best-effort")),
+        Trial::test("as_a_latency_tenant", || tenant("latency")),
         Trial::test("proc_addresses_over_softcuda", || proc_addresses(&DRIVER)),
         Trial::test("proc_addresses_over_nullcuda", || proc_addresses(&common::built("nullcuda"))),
     ];
@@ -244,6 +248,22 @@ fn full_disk() -> Result<(), Failed> {
         0 => Ok(()),
         count => Err(format!("{count} ledgers on a full disk").into()),
     }
+}
+
+/// A tenant computes as it would alone, whether it takes turns or is only looked at.
+fn tenant(class: &str) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let rival = rival::Rival::start(folder.path());
+    let place = Place::preloaded(&SHIM).with("EBB_SOCKET", rival.socket()).with("EBB_CLASS", class);
+    place.proves_invisible()?;
+    let (turns, seats) = rival.figures();
+    let contexts = processes_with_a_context() as u64;
+    // A latency tenant does not wait for its seat, and the shortest are over before they have one.
+    let (due, taken) = if class == "latency" { (contexts * 9 / 10, 0) } else { (contexts, 1_000) };
+    if seats < due || turns < taken {
+        return Err(format!("{seats} of {contexts} processes were seated; rivals had {turns} turns").into());
+    }
+    Ok(())
 }
 
 fn proc_addresses(driver: &Path) -> Result<(), Failed> {
