@@ -1,6 +1,8 @@
 //! A daemon with a rival: whoever registers finds somebody on its board who wants the token all the time, and gives it
 //! back after a millisecond. So a program that takes turns here does so hundreds of times a second.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
