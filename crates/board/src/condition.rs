@@ -110,9 +110,4 @@ impl Said {
             slice: (slice != 0).then_some(Nanos(slice)),
         }
     }
-
-    #[cfg(all(test, loom))]
-    pub(crate) fn new() -> Said {
-        Said { word: AtomicU64::new(0), slice: AtomicU64::new(0) }
-    }
 }

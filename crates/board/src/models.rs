@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering as Plain;
 use loom::thread;
 use model::{Class, Nanos};
 
-use crate::layout::{Header, Heart, Layout, Round};
+use crate::layout::{Layout, SEATS};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, SLEPT};
 use crate::token::Token;
 use crate::{Board, Claim, Gpu, Occupant, Place, Seat, Settings, Turn, bell::Bell, layout};
@@ -26,7 +26,7 @@ fn explore(steps: impl Fn(Board) + Sync + Send + 'static) {
     let mut checker = loom::model::Builder::new();
     checker.preemption_bound = Some(3);
     checker.check(move || {
-        let layout = Box::into_raw(Box::new(empty()));
+        let layout = Box::into_raw(empty());
         // SAFETY: made the line before, and given back only after all threads of the model are joined.
         let board = Board { layout: unsafe { &*layout } };
         steps(board.begin(Gpu([7; 16]), &Settings::default()));
@@ -266,7 +266,7 @@ fn a_reading_never_mixes_two_occupants() {
             board.free(first.place());
             sit(&board, 2);
         });
-        for (place, reading) in board.seats() {
+        for (place, reading) in board.seats().map(|(place, reading)| (place, Box::new(reading))) {
             assert_eq!(u64::from(reading.pid), reading.tenant);
             assert_eq!(place.generation, reading.pid);
         }
@@ -287,35 +287,33 @@ fn the_wish_of_one_occupant_does_not_fall_upon_the_next() {
     });
 }
 
-/// A segment as it is made, out of the checker's atomics.
-fn empty() -> Layout {
-    use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
-    let zero = || PlainU64::new(0);
-    let header = Header {
-        magic: zero(),
-        version: PlainU32::new(0),
-        seats: PlainU32::new(0),
-        gpu: [zero(), zero()],
-        quantum: zero(),
-        in_flight: zero(),
-        idle: zero(),
-        grace: zero(),
-    };
-    let round = Round { token: AtomicU64::new(0), floor: zero(), below: PlainU32::new(0), busy: zero() };
-    let seat = |_| layout::Seat {
-        standing: AtomicU64::new(0),
-        virtual_time: AtomicU64::new(0),
-        wanted_since: zero(),
-        held_since: AtomicU64::new(0),
-        terms: crate::terms::Written::new(),
-        tenant: AtomicU64::new(0),
-        heart: Heart { beat: zero(), active_since: zero(), busy: zero() },
-        bell: Bell::new(),
-        pid: AtomicU32::new(0),
-        said: crate::condition::Said::new(),
-        name: crate::text::Text::new(),
-        program: crate::text::Text::new(),
-        tally: crate::tally::Tally::new(),
-    };
-    Layout { header, round, seats: std::array::from_fn(seat) }
+/// A segment as it is made: zero, but for the checker's own atomics, which are made one by one. It never lies on the stack,
+/// for the checker's stacks are small.
+fn empty() -> Box<Layout> {
+    let mut memory = Box::<Layout>::new_zeroed();
+    let layout = memory.as_mut_ptr();
+    // SAFETY: the place lies in the memory allocated above, which nobody else has.
+    unsafe { (&raw mut (*layout).round.token).write(AtomicU64::new(0)) };
+    for number in 0..SEATS {
+        // SAFETY: as above; the number is that of a seat.
+        make(unsafe { &raw mut (*layout).seats[number] });
+    }
+    // SAFETY: all that is not of the checker is made of plain atomics, for which zero is a value.
+    unsafe { memory.assume_init() }
+}
+
+/// Makes the checker's part of a seat.
+fn make(seat: *mut layout::Seat) {
+    // SAFETY: the caller gives a seat in memory that nobody else has; so for the rest.
+    unsafe { (&raw mut (*seat).standing).write(AtomicU64::new(0)) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*seat).virtual_time).write(AtomicU64::new(0)) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*seat).held_since).write(AtomicU64::new(0)) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*seat).tenant).write(AtomicU64::new(0)) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*seat).pid).write(AtomicU32::new(0)) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*seat).bell).write(Bell::new()) };
 }

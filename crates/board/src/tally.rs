@@ -59,16 +59,6 @@ macro_rules! counts {
                 self.wait_times.clear();
                 self.handover_times.clear();
             }
-
-            #[cfg(all(test, loom))]
-            pub(crate) fn new() -> Tally {
-                Tally {
-                    $($name: Count(AtomicU64::new(0)),)*
-                    burst_times: Histogram::new(),
-                    wait_times: Histogram::new(),
-                    handover_times: Histogram::new(),
-                }
-            }
         }
 
         impl Figures {

@@ -83,9 +83,4 @@ impl Written {
             paused: u64::from(flags) & PAUSED != 0,
         }
     }
-
-    #[cfg(all(test, loom))]
-    pub(crate) fn new() -> Written {
-        Written { word: AtomicU64::new(0), slo: AtomicU64::new(0) }
-    }
 }

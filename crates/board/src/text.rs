@@ -70,9 +70,4 @@ impl<const N: usize> Text<N> {
         }
         Label::new(&bytes[..claimed.min(N)])
     }
-
-    #[cfg(all(test, loom))]
-    pub(crate) fn new() -> Text<N> {
-        Text { length: AtomicU32::new(0), bytes: std::array::from_fn(|_| AtomicU8::new(0)) }
-    }
 }
