@@ -15,7 +15,7 @@ use board::{Condition, Rung, Seat, Terms, Why};
 use model::{Class, Nanos};
 use policy::slice;
 
-use super::lever::{DEFAULT_SLICE, Lever, Refusal};
+use super::lever::{Lever, Refusal};
 use super::membership::Membership;
 use super::post::{Gate, Post};
 use super::turn::Turn;
@@ -38,7 +38,7 @@ pub struct Keeper {
     membership: Membership,
     turn: Turn,
     /// What was last set, and for which channels and contexts.
-    slice: Option<(Nanos, (u32, u32))>,
+    slice: Option<(Option<Nanos>, (u32, u32))>,
     refusal: Option<Refusal>,
     paused: bool,
     stopped_by_pause: bool,
@@ -95,7 +95,7 @@ extern "C" fn keep(post: *mut c_void) -> *mut c_void {
     post.set_gate(Gate::Open);
     if !ENDING.load(Ordering::SeqCst) {
         // From now on this process shares the GPU as it would without us, and must not be on it with the shortest slice.
-        let _ = Lever::find().slice(DEFAULT_SLICE);
+        let _ = Lever::find().slice(None);
     }
     ptr::null_mut()
 }
@@ -271,16 +271,15 @@ impl Keeper {
             (class, Some(board)) => slice::timeslice(class, terms.priority, board.highest_priority()),
             (Class::Latency, None) => None,
         };
-        // What nobody has changed is left as the driver made it.
-        let wanted = wanted.or(self.slice.map(|_| DEFAULT_SLICE));
-        let Some(wanted) = wanted else { return };
-        if self.slice == Some((wanted, made)) {
+        // What nobody has changed is left alone.
+        let untouched = self.slice.is_none() && wanted.is_none();
+        if untouched || self.slice == Some((wanted, made)) {
             return;
         }
         self.lever = Lever::find();
         self.refusal = self.lever.slice(wanted).err();
         self.slice = Some((wanted, made));
-        say!("the slice of this process is {} ns", wanted.0);
+        say!("the slice of this process is {wanted:?}");
     }
 
     fn condition(&self, terms: &Terms) -> Condition {
@@ -289,7 +288,7 @@ impl Keeper {
             (None, Class::BestEffort) => (Rung::Switch, Why::Ok, 0),
             (_, Class::Latency) => (Rung::None, Why::LatencyNeedsNone, 0),
         };
-        let slice = self.slice.filter(|_| self.refusal.is_none()).map(|(slice, _)| slice);
+        let slice = self.slice.filter(|_| self.refusal.is_none()).and_then(|(slice, _)| slice);
         let daemon_lost = self.membership.is_lost();
         Condition { rung, why, detail, daemon_lost, paused: self.paused, slice }
     }

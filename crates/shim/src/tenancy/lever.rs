@@ -14,9 +14,6 @@ use switch::{Halt, Micros, Scope, Switch, System, driver};
 use crate::log::say;
 use crate::{channels, next};
 
-/// The slice that the driver gives to compute groups, as measured on an H200.
-pub const DEFAULT_SLICE: Nanos = Nanos::from_micros(2_048);
-
 /// What a software GPU exports to control the contexts of the calling process.
 type Software = unsafe extern "C" fn(u32, u64, *mut u64) -> c_int;
 
@@ -61,15 +58,22 @@ impl Lever {
         }
     }
 
-    /// How long the work of this process stays on the GPU once somebody else has work.
-    pub fn slice(self, slice: Nanos) -> Result<(), Refusal> {
+    /// How long the work of this process stays on the GPU once somebody else has work; `None`: as the driver made it.
+    pub fn slice(self, slice: Option<Nanos>) -> Result<(), Refusal> {
         match self {
             Lever::None(why) => Err(Refusal { why, detail: 0 }),
-            Lever::Software(function) => ask(function, operation::SET_TIMESLICE, slice.0),
+            Lever::Software(function) => {
+                ask(function, operation::SET_TIMESLICE, slice.unwrap_or(policy::slice::DEFAULT).0)
+            }
             Lever::Channels => {
                 let switch = Switch::new(&channels::CAPTURE, System);
-                let micros = Micros((slice.0 / 1_000).max(1));
-                each(channels::CAPTURE.groups().map(|group| switch.set_timeslice(&group, micros)))
+                each(channels::CAPTURE.groups().map(|group| match slice {
+                    Some(slice) => {
+                        originals::remember(&switch, &group)?;
+                        switch.set_timeslice(&group, Micros((slice.0 / 1_000).max(1)))
+                    }
+                    None => originals::of(&group).map_or(Ok(()), |slice| switch.set_timeslice(&group, slice)),
+                }))
             }
         }
     }
@@ -96,6 +100,41 @@ impl Lever {
                 each([switch.enable(Scope::Process)].into_iter())
             }
         }
+    }
+}
+
+/// The slices that the driver gave to groups, before they were changed: groups for computing and for copying differ.
+mod originals {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::{Micros, Switch, System};
+
+    /// A process has four groups for each context.
+    const ROOM: usize = 64;
+    /// Which group, and its slice; a group is named by its client and its handle, of which neither is ever zero.
+    static GROUPS: [(AtomicU64, AtomicU64); ROOM] = [const { (AtomicU64::new(0), AtomicU64::new(0)) }; ROOM];
+
+    fn name(group: &switch::Group) -> u64 {
+        u64::from(group.object().client()) << 32 | u64::from(group.object().handle())
+    }
+
+    /// Only keepers come here, and of a process on several GPUs two may write down the same: it is the same.
+    pub fn remember(switch: &Switch<'_, System>, group: &switch::Group) -> Result<(), switch::Error> {
+        let name = name(group);
+        let known = |place: &&(AtomicU64, AtomicU64)| [0, name].contains(&place.0.load(Ordering::Acquire));
+        let Some(place) = GROUPS.iter().find(known).filter(|place| place.0.load(Ordering::Acquire) == 0)
+        else {
+            return Ok(());
+        };
+        place.1.store(switch.timeslice(group)?.0, Ordering::Relaxed);
+        place.0.store(name, Ordering::Release);
+        Ok(())
+    }
+
+    pub fn of(group: &switch::Group) -> Option<Micros> {
+        let name = name(group);
+        let place = GROUPS.iter().find(|place| place.0.load(Ordering::Acquire) == name)?;
+        Some(Micros(place.1.load(Ordering::Relaxed)))
     }
 }
 
