@@ -1,6 +1,6 @@
 //! The rules of the board in a model checker.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p board --lib models`
+//! `RUSTFLAGS="--cfg loom" cargo test --target-dir target/loom -p board --lib models`
 //!
 //! Each model is a few threads doing a few steps; the checker runs it in every order that the memory model allows, up to a
 //! number of preemptions. A sleeper that is never woken is found as a deadlock, for time does not pass here: what the
