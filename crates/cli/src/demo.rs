@@ -105,7 +105,8 @@ fn experiment(
         None => ["--device".to_owned(), "soft".to_owned()],
     };
     let tenant = ["tenant", "--driver", "libcuda.so.1"].map(str::to_owned);
-    let arguments = ["run".to_owned()].into_iter().chain(device);
+    // Plain time-slicing is what is shown here, so nobody takes turns.
+    let arguments = ["run", "--no-daemon"].map(str::to_owned).into_iter().chain(device);
     Ok(Experiment {
         arguments: arguments.chain(["--".to_owned(), text(&program)?]).chain(tenant).collect(),
         program,
