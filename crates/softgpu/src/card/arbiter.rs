@@ -1,7 +1,9 @@
 //! Whose turn it is.
 //!
-//! In the isolated domain one context has the GPU. It keeps it while nobody else has grids to run; otherwise
-//! it is off as soon as its timeslice is over, and the next in the round begins `switch_cost` later. Whoever
+//! In the isolated domain one context has the GPU. It keeps it while nobody else has grids to run, slice after
+//! slice; otherwise it is off as soon as its timeslice is over, and the next in the round begins `switch_cost` later.
+//! So whoever comes to a GPU that another has for itself waits for what is left of the slice under way, as measured
+//! on an H200 (a burst of 0.24 ms beside endless work: p50 1.2 ms, p99 2.5 ms, with slices of 2 ms). Whoever
 //! has a reason to look (a context that became runnable or idle, a slice that ended) does the step, in
 //! whichever process it is; the others learn of it by reading their slot.
 //!
@@ -46,8 +48,25 @@ impl Card {
     /// Says whether the context has grids to run, and settles whose turn it is.
     pub fn set_runnable(&self, context: &ContextHandle, runnable: bool) {
         let guard = self.lock();
+        let now = now();
+        if runnable {
+            self.renew_slice(&guard, now);
+        }
         self.set_runnable_locked(&guard, context.index, runnable);
-        self.arbitrate(&guard, now());
+        self.arbitrate(&guard, now);
+    }
+
+    /// Begins as many slices anew as went by while nobody else wanted the GPU.
+    pub(super) fn renew_slice(&self, _guard: &Guard<'_>, now: Nanos) {
+        let segment = self.segment();
+        let current = (segment.current.load(Relaxed) as usize).checked_sub(1);
+        let alone = segment.runnable.load(Relaxed) == 1;
+        let Some(slot) = current.map(|index| &segment.contexts[index]).filter(|_| alone) else { return };
+        let (end, slice) = (segment.slice_end.load(Relaxed), slot.timeslice.load(Relaxed).max(1));
+        if slot.competes() && end <= now.0 {
+            let over = (now.0 - end) / slice + 1;
+            segment.slice_end.store(end + over * slice, Relaxed);
+        }
     }
 
     pub(super) fn set_runnable_locked(&self, _guard: &Guard<'_>, index: usize, runnable: bool) {

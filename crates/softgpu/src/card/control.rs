@@ -84,9 +84,11 @@ impl Card {
     pub fn enable(&self, context: u64) -> Result<(), Error> {
         let guard = self.lock();
         let (index, slot) = self.find(&guard, context)?;
+        let now = now();
+        self.renew_slice(&guard, now);
         slot.disabled.store(0, Relaxed);
         self.rebuild(&guard);
-        self.settle_turns(&guard, now());
+        self.settle_turns(&guard, now);
         // Even when it is not its turn yet: its process must know when to look, and may have copies to do.
         self.ring_owner(index);
         Ok(())

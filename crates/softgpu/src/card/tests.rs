@@ -49,6 +49,23 @@ fn contexts_take_turns_by_their_own_timeslices() {
 }
 
 #[test]
+fn who_comes_to_a_busy_gpu_waits_for_the_rest_of_a_slice() {
+    let slice = Nanos::from_millis(10_000);
+    let (_folder, card) = card(Defaults { timeslice: slice, ..small() });
+    let (first, second) = (card.create_context().unwrap(), card.create_context().unwrap());
+    card.set_runnable(&first, true);
+    // As if it had been alone for two and a half slices.
+    let over = now() - Nanos(slice.0 * 3 / 2);
+    card.segment().slice_end.store(over.0, Relaxed);
+    card.set_runnable(&second, true);
+    assert!(on(&card, &first) && !on(&card, &second));
+    assert_eq!(card.next_arbitration(), Some(over + Nanos(slice.0 * 2)));
+    // From now on the end of the slice is the end.
+    card.arbitrate_if_due(over + Nanos(slice.0 * 2));
+    assert!(on(&card, &second) && !on(&card, &first));
+}
+
+#[test]
 fn context_time_stands_still_while_off() {
     let (_folder, card) = card(small());
     let (first, second) = (card.create_context().unwrap(), card.create_context().unwrap());
