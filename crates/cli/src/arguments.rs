@@ -261,7 +261,7 @@ pub struct DoctorOptions {
 
 #[derive(Debug, Args)]
 pub struct DemoOptions {
-    /// Seconds per phase; there are four
+    /// Seconds per phase; there are five
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     pub seconds: f64,
     /// Seed of the arrivals

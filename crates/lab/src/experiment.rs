@@ -1,5 +1,6 @@
-//! An experiment: phases, each with one or two tenants as separate processes, started together.
+//! An experiment: phases, each with a few tenants as separate processes, started together.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -9,67 +10,64 @@ use model::Class;
 
 use crate::{Error, Report};
 
-/// Who runs in a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    LatencyAlone,
-    BestEffortAlone,
-    Together,
-}
-
-impl Phase {
-    pub const ALL: [Phase; 3] = [Phase::LatencyAlone, Phase::BestEffortAlone, Phase::Together];
-
-    fn tenants(self) -> &'static [Class] {
-        match self {
-            Phase::LatencyAlone => &[Class::Latency],
-            Phase::BestEffortAlone => &[Class::BestEffort],
-            Phase::Together => &[Class::Latency, Class::BestEffort],
-        }
-    }
+/// A tenant to be: what it does, and the command that runs `lab::serve` for it.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    pub class: Class,
+    pub program: PathBuf,
+    /// Arguments before those that name the job.
+    pub arguments: Vec<OsString>,
+    pub environment: Vec<(&'static str, OsString)>,
 }
 
 /// What came of a phase.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Result {
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
     pub latency: Option<Report>,
-    pub best_effort: Option<Report>,
+    pub best_effort: Vec<Report>,
 }
 
-/// How far a phase is, in per cent, and of which phase it is said.
-pub type Progress<'a> = dyn FnMut(Phase, u64) + 'a;
+impl Outcome {
+    pub fn reports(&self) -> impl Iterator<Item = &Report> {
+        self.latency.iter().chain(&self.best_effort)
+    }
 
-/// How tenants are started: a command that runs `lab::serve` for a class, a span and a seed.
+    /// Iterations per second of all best-effort tenants; `None` if there were none.
+    pub fn best_effort_rate(&self) -> Option<f64> {
+        (!self.best_effort.is_empty()).then(|| self.best_effort.iter().map(Report::rate).sum())
+    }
+}
+
+/// How long a phase lasts, and what its arrivals follow from.
+#[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    pub program: PathBuf,
-    /// Arguments before those that name the job.
-    pub arguments: Vec<String>,
-    pub environment: Vec<(String, String)>,
     pub span: Duration,
     pub seed: u64,
 }
 
 impl Experiment {
-    pub fn run(&self, phase: Phase, progress: &mut Progress<'_>) -> std::result::Result<Result, Error> {
-        let mut running = Vec::new();
-        for &class in phase.tenants() {
-            running.push(Running::start(self, class)?);
-        }
+    /// Runs one phase. `progress` is told how far it is, in per cent.
+    pub fn run(&self, actors: &[Actor], progress: &mut dyn FnMut(u64)) -> Result<Outcome, Error> {
+        let mut running =
+            actors.iter().map(|actor| Running::start(self, actor)).collect::<Result<Vec<_>, _>>()?;
         for tenant in &mut running {
             tenant.expect_ready()?;
         }
         for tenant in &mut running {
             tenant.go()?;
         }
-        let mut result = Result::default();
+        let (mut outcome, mut furthest) = (Outcome::default(), 0);
         for tenant in &mut running {
-            let report = tenant.finish(&mut |percent| progress(phase, percent))?;
+            let report = tenant.finish(&mut |percent| {
+                furthest = percent.max(furthest);
+                progress(furthest);
+            })?;
             match tenant.class {
-                Class::Latency => result.latency = Some(report),
-                Class::BestEffort => result.best_effort = Some(report),
+                Class::Latency => outcome.latency = Some(report),
+                Class::BestEffort => outcome.best_effort.push(report),
             }
         }
-        Ok(result)
+        Ok(outcome)
     }
 }
 
@@ -81,31 +79,31 @@ struct Running {
 }
 
 impl Running {
-    fn start(experiment: &Experiment, class: Class) -> std::result::Result<Running, Error> {
-        let mut command = Command::new(&experiment.program);
-        command.args(&experiment.arguments);
-        command.args(["--class", &class.to_string(), "--seed", &experiment.seed.to_string()]);
+    fn start(experiment: &Experiment, actor: &Actor) -> Result<Running, Error> {
+        let mut command = Command::new(&actor.program);
+        command.args(&actor.arguments);
+        command.args(["--class", &actor.class.to_string(), "--seed", &experiment.seed.to_string()]);
         command.args(["--seconds", &experiment.span.as_secs_f64().to_string()]);
-        command.envs(experiment.environment.iter().map(|(name, value)| (name, value)));
+        command.envs(actor.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(Error::Start)?;
         let stdout = child.stdout.take().expect("standard output was piped");
-        Ok(Running { class, child, lines: BufReader::new(stdout) })
+        Ok(Running { class: actor.class, child, lines: BufReader::new(stdout) })
     }
 
-    fn expect_ready(&mut self) -> std::result::Result<(), Error> {
+    fn expect_ready(&mut self) -> Result<(), Error> {
         match self.line()?.as_str() {
             "ready" => Ok(()),
             other => Err(Error::Protocol(other.to_owned())),
         }
     }
 
-    fn go(&mut self) -> std::result::Result<(), Error> {
+    fn go(&mut self) -> Result<(), Error> {
         let stdin = self.child.stdin.as_mut().expect("standard input was piped");
         writeln!(stdin, "go").map_err(Error::Start)
     }
 
-    fn finish(&mut self, progress: &mut dyn FnMut(u64)) -> std::result::Result<Report, Error> {
+    fn finish(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Report, Error> {
         loop {
             let line = self.line()?;
             match line.strip_prefix("progress ").and_then(|percent| percent.parse().ok()) {
@@ -115,7 +113,7 @@ impl Running {
         }
     }
 
-    fn line(&mut self) -> std::result::Result<String, Error> {
+    fn line(&mut self) -> Result<String, Error> {
         let mut line = String::new();
         let ended = |reason| Error::Tenant { tenant: name(self.class), reason };
         match self.lines.read_line(&mut line) {

@@ -19,7 +19,7 @@ mod tenant;
 
 pub use bench::{Bench, Pace};
 pub use error::Error;
-pub use experiment::{Experiment, Phase, Progress, Result as PhaseResult};
+pub use experiment::{Actor, Experiment, Outcome};
 pub use forwarding::{Call, Cost, Forwarding, StartUp, started};
 pub use probe::{Gpu, Probe, probe};
 pub use quantiles::Quantiles;

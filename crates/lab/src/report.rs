@@ -20,12 +20,19 @@ pub struct Report {
     pub max: Nanos,
     /// How long the tenant worked.
     pub span: Nanos,
+    /// How long the GPU was busy with it: the blocks' own time, without anything that launching them adds.
+    pub busy: Nanos,
 }
 
 impl Report {
     /// Requests or iterations per second.
     pub fn rate(&self) -> f64 {
         if self.span == Nanos::ZERO { 0.0 } else { self.done as f64 / self.span.as_secs_f64() }
+    }
+
+    /// The share of the time for which the GPU was busy with it.
+    pub fn busy_share(&self) -> f64 {
+        if self.span == Nanos::ZERO { 0.0 } else { self.busy.as_secs_f64() / self.span.as_secs_f64() }
     }
 
     pub fn all_right(&self) -> bool {
@@ -35,8 +42,8 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { done, right, p50, p99, max, span } = self;
-        write!(f, "report {done} {right} {} {} {} {}", p50.0, p99.0, max.0, span.0)
+        let Report { done, right, p50, p99, max, span, busy } = self;
+        write!(f, "report {done} {right} {} {} {} {} {}", p50.0, p99.0, max.0, span.0, busy.0)
     }
 }
 
@@ -50,8 +57,10 @@ impl FromStr for Report {
             return Err(refused());
         }
         let numbers: Vec<u64> = words.map(str::parse).collect::<Result<_, _>>().map_err(|_| refused())?;
-        let [done, right, p50, p99, max, span] = numbers[..] else { return Err(refused()) };
-        Ok(Report { done, right, p50: Nanos(p50), p99: Nanos(p99), max: Nanos(max), span: Nanos(span) })
+        let [done, right, times @ ..] = &numbers[..] else { return Err(refused()) };
+        let &[p50, p99, max, span, busy] = times else { return Err(refused()) };
+        let [p50, p99, max, span, busy] = [p50, p99, max, span, busy].map(Nanos);
+        Ok(Report { done: *done, right: *right, p50, p99, max, span, busy })
     }
 }
 
@@ -61,10 +70,11 @@ mod tests {
 
     #[test]
     fn a_report_survives_the_journey() {
-        let report =
-            Report { done: 7, right: 6, p50: Nanos(1), p99: Nanos(2), max: Nanos(3), span: Nanos(4) };
+        let [p50, p99, max, span, busy] = [1, 2, 3, 4, 1].map(Nanos);
+        let report = Report { done: 7, right: 6, p50, p99, max, span, busy };
         assert_eq!(report.to_string().parse::<Report>().unwrap(), report);
         assert!(!report.all_right());
+        assert_eq!(report.busy_share(), 0.25);
     }
 
     #[test]

@@ -24,13 +24,14 @@ pub struct Job {
     pub seed: u64,
 }
 
-/// Launches per request, their blocks' length, and the mean time between arrivals.
-const REQUEST_LAUNCHES: u32 = 5;
-const REQUEST_BLOCK: Nanos = Nanos::from_micros(100);
-const ARRIVALS: Duration = Duration::from_millis(5);
+/// Launches per request, their blocks' length, and the mean time between arrivals: a model that answers in some
+/// milliseconds and keeps a GPU busy for a tenth of the time.
+const REQUEST_LAUNCHES: u32 = 8;
+const REQUEST_BLOCK: Nanos = Nanos::from_micros(200);
+const ARRIVALS: Duration = Duration::from_millis(16);
 /// One best-effort iteration: so many waves of blocks of this length, one block to an SM.
-const WAVES: u32 = 40;
-const ITERATION_BLOCK: Nanos = Nanos::from_micros(500);
+const WAVES: u32 = 20;
+const ITERATION_BLOCK: Nanos = Nanos::from_micros(1000);
 /// So much shared memory that an SM has room for one block.
 const WHOLE_SM: u32 = 200 << 10;
 const THREADS: u32 = 32;
@@ -57,6 +58,8 @@ struct Tenant {
     counts: u64,
     sms: u32,
     expected: [u64; 2],
+    /// What the blocks launched so far take of the GPU.
+    busy: Nanos,
 }
 
 impl Tenant {
@@ -67,11 +70,14 @@ impl Tenant {
         driver.allow_shared(work, WHOLE_SM)?;
         let counts = driver.allocate(2)?;
         let sms = driver.attribute(MULTIPROCESSORS)?;
-        Ok(Tenant { driver, work, counts, sms: sms.unsigned_abs(), expected: [0, 0] })
+        Ok(Tenant { driver, work, counts, sms: sms.unsigned_abs(), expected: [0, 0], busy: Nanos::ZERO })
     }
 
-    fn launch(&mut self, blocks: u32, shared: u32, length: Nanos) -> Result<(), Error> {
+    /// Launches so many waves of blocks that each take an SM for `length`.
+    fn launch(&mut self, waves: u32, shared: u32, length: Nanos) -> Result<(), Error> {
+        let blocks = self.sms * waves;
         self.driver.launch(self.work, blocks, THREADS, shared, [self.counts, length.0])?;
+        self.busy += Nanos(length.0 * u64::from(waves));
         self.expected[0] += u64::from(blocks);
         let trace = |block: u32| u64::from(block.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
         self.expected[1] = (0..blocks).map(trace).fold(self.expected[1], u64::wrapping_add);
@@ -95,7 +101,7 @@ impl Tenant {
             }
             std::thread::sleep(arrival.saturating_sub(begin.elapsed()));
             for _ in 0..REQUEST_LAUNCHES {
-                self.launch(self.sms, 0, REQUEST_BLOCK)?;
+                self.launch(1, 0, REQUEST_BLOCK)?;
             }
             self.driver.synchronize()?;
             latencies.push(Nanos::from(begin.elapsed() - arrival));
@@ -106,7 +112,7 @@ impl Tenant {
         let at = |q| latencies.at(q).unwrap_or_default();
         let done = latencies.count() as u64;
         let span = Nanos::from(begin.elapsed());
-        Ok(Report { done, right, p50: at(0.5), p99: at(0.99), max: at(1.0), span })
+        Ok(Report { done, right, p50: at(0.5), p99: at(0.99), max: at(1.0), span, busy: self.busy })
     }
 
     fn iterate(&mut self, job: Job, out: &mut dyn Write) -> Result<Report, Error> {
@@ -114,13 +120,14 @@ impl Tenant {
         let mut report = Report::default();
         let mut said = 0;
         while begin.elapsed() < job.span {
-            self.launch(self.sms * WAVES, WHOLE_SM, ITERATION_BLOCK)?;
+            self.launch(WAVES, WHOLE_SM, ITERATION_BLOCK)?;
             self.driver.synchronize()?;
             report.done += 1;
             report.right += u64::from(self.check()?);
             progress(out, &mut said, begin.elapsed(), job.span)?;
         }
         report.span = Nanos::from(begin.elapsed());
+        report.busy = self.busy;
         Ok(report)
     }
 }

@@ -1,0 +1,82 @@
+//! `ebb demo`: the main job on the software GPU, small enough for any laptop.
+//!
+//! A latency tenant answers requests, a best-effort tenant computes without end: first each alone, then both as a
+//! stock driver shares a GPU, then both under ebb, and then with a second best-effort tenant. Every figure is measured
+//! in this run. The tenants are processes like any other with the shim in front of their driver, and their ledgers must
+//! show it.
+//!
+//! * `stage`: the private folder of a demo, and how its tenants are started
+//! * `table`: what is said in the end
+
+mod stage;
+mod table;
+
+use std::io::{self, BufReader};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::{Experiment, Job, Report};
+use model::Class::{self, BestEffort, Latency};
+
+use crate::arguments::{DemoOptions, Output, TenantOptions};
+use stage::{Sharing, Stage};
+use table::{Row, Table};
+
+/// The lines of the table: their names, who runs, and what stands between them and the driver.
+const PHASES: [(&str, &[Class], Sharing); 5] = [
+    ("latency alone", &[Latency], Sharing::Driver),
+    ("best-effort alone", &[BestEffort], Sharing::Driver),
+    ("together, time-sliced", &[Latency, BestEffort], Sharing::Driver),
+    ("together, ebb", &[Latency, BestEffort], Sharing::Ebb),
+    ("two best-effort, ebb", &[Latency, BestEffort, BestEffort], Sharing::Ebb),
+];
+
+pub fn run(options: &DemoOptions) -> Result<()> {
+    let stage = Stage::set(options)?;
+    let experiment = Experiment { span: Duration::from_secs_f64(options.seconds), seed: options.seed };
+    let bar = bar(PHASES.len() as u64 * 100);
+    let mut rows = Vec::new();
+    for (index, (name, classes, sharing)) in PHASES.into_iter().enumerate() {
+        bar.set_message(name);
+        let base = index as u64 * 100;
+        let actors: Vec<_> =
+            classes.iter().enumerate().map(|(number, &class)| stage.actor(class, number, sharing)).collect();
+        let mut seats = Vec::new();
+        let outcome = experiment.run(&actors, &mut |percent| {
+            bar.set_position(base + percent);
+            // In the middle, where everybody has come and nobody has gone.
+            if sharing == Sharing::Ebb && percent >= 50 && seats.len() < actors.len() {
+                seats = stage.seats();
+            }
+        })?;
+        bar.set_position(base + 100);
+        rows.push(Row { name, sharing, outcome, seats });
+    }
+    bar.finish_and_clear();
+    let table = Table::new(rows, stage.readings(), stage.card());
+    match options.output {
+        Output::Text => print!("{table}"),
+        Output::Json => println!("{}", table.json()),
+    }
+    ensure!(table.reports().all(Report::all_right), "some results were wrong, see the table");
+    table.check_attachment()?;
+    table.check_seats()
+}
+
+/// The hidden verb: one tenant, talking to the demo that started it.
+pub fn tenant(options: &TenantOptions) -> Result<()> {
+    let span = Duration::from_secs_f64(options.seconds);
+    let job = Job { class: options.class, span, seed: options.seed };
+    let mut commands = BufReader::new(io::stdin());
+    lab::serve(&options.driver, job, &mut commands, &mut io::stdout())?;
+    Ok(())
+}
+
+fn bar(length: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:24} [{bar:40}] {percent:>3}%  {elapsed}");
+    let bar = ProgressBar::new(length);
+    bar.set_style(style.expect("the template is valid").progress_chars("=> "));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
