@@ -21,7 +21,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            quantum: Nanos::from_millis(30),
+            quantum: Nanos::from_millis(50),
             in_flight: Nanos::from_millis(8),
             idle: Nanos::from_micros(500),
             grace: Nanos::from_millis(250),

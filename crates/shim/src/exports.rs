@@ -35,9 +35,10 @@ macro_rules! export_each {
             /// As the driver's manual says.
             #[unsafe(no_mangle)]
             pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> CUresult {
-                if const { hooks::hands_over_work(stringify!($name)) } {
-                    tenancy::admit();
-                }
+                let _inside = match const { hooks::hands_over_work(stringify!($name)) } {
+                    true => tenancy::admit(),
+                    false => None,
+                };
                 // SAFETY: passed on to our caller.
                 let result = unsafe { chosen::$name($($arg),*) };
                 entry::observe(seen::$name, stringify!($name), result, || ($({

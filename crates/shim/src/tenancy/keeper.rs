@@ -29,7 +29,7 @@ const IDLE_ROUND: Nanos = Nanos::from_millis(250);
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// Hooks are off, so that nobody knows any more what is handed over.
 static RETIRED: AtomicBool = AtomicBool::new(false);
-/// Keepers that may be calling the driver.
+/// Keepers that are at work, and may be calling the driver.
 static AWAKE: AtomicU32 = AtomicU32::new(0);
 
 pub struct Keeper {
@@ -92,12 +92,19 @@ extern "C" fn keep(post: *mut c_void) -> *mut c_void {
     if kept.is_err() {
         say!("the keeper of GPU {} failed; nothing is held back from now on", post.device());
     }
+    let _awake = Awake::now();
     post.set_gate(Gate::Open);
-    if !ENDING.load(Ordering::SeqCst) {
-        // From now on this process shares the GPU as it would without us, and must not be on it with the shortest slice.
-        let _ = Lever::find().slice(None);
-    }
+    let_go();
     ptr::null_mut()
+}
+
+/// From now on this process shares the GPU without us. It must not be on it with the shortest slice, nor be kept off it:
+/// what it does in the end may wait for work that was stopped.
+fn let_go() {
+    let lever = Lever::find();
+    let ending = ENDING.load(Ordering::SeqCst);
+    let _ = lever.slice(ending.then_some(slice::BESIDE_STRAYS));
+    let _ = lever.resume();
 }
 
 /// Ends all keepers: this process is no tenant any more.
@@ -131,14 +138,24 @@ pub fn in_child() {
     RETIRED.store(false, Ordering::Relaxed);
 }
 
-/// Whether there is another round. Between this and the next sleep the driver may be called.
-fn wake() -> bool {
-    AWAKE.fetch_add(1, Ordering::SeqCst);
-    let over = ENDING.load(Ordering::SeqCst) || RETIRED.load(Ordering::SeqCst);
-    if over {
+/// A keeper that is at work: the program's end waits for it, for a while.
+struct Awake;
+
+impl Awake {
+    fn now() -> Awake {
+        AWAKE.fetch_add(1, Ordering::SeqCst);
+        Awake
+    }
+
+    fn is_over(&self) -> bool {
+        ENDING.load(Ordering::SeqCst) || RETIRED.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Awake {
+    fn drop(&mut self) {
         AWAKE.fetch_sub(1, Ordering::SeqCst);
     }
-    !over
 }
 
 impl Keeper {
@@ -157,10 +174,14 @@ impl Keeper {
     }
 
     fn run(&mut self) {
-        while wake() {
+        loop {
+            let awake = Awake::now();
+            if awake.is_over() {
+                break;
+            }
             let seen = self.post.bell();
             let rest = self.round(board::now());
-            AWAKE.fetch_sub(1, Ordering::SeqCst);
+            drop(awake);
             self.post.rest(seen, rest);
         }
         // Nobody should have to wait until the process is gone.

@@ -120,17 +120,43 @@ fn chosen(posts: &'static [Post]) -> &'static Post {
     posts.iter().find(|post| post.device() == device).unwrap_or(&posts[0])
 }
 
-/// A thread is about to hand over work.
-#[inline(always)]
-pub fn admit() {
-    if TAKEN.load(Ordering::Relaxed) != 0 {
-        at_the_gate();
+/// Threads of best-effort posts that have passed the gate and not come back from the driver yet.
+static INSIDE: AtomicU32 = AtomicU32::new(0);
+
+/// Whether no thread is handing over work. When the gate was closed before, none will.
+fn is_quiet() -> bool {
+    // SYNC(inside): see `Inside::enter`.
+    INSIDE.load(Ordering::SeqCst) == 0
+}
+
+/// A thread that has passed the gate, for as long as it hands over work.
+pub struct Inside(());
+
+impl Inside {
+    /// SYNC(inside): a thread counts itself, then looks at the gate; a keeper closes the gate, then looks at the count. All
+    /// four in one order, so either the thread finds the gate closed or the keeper finds the thread.
+    fn enter() -> Inside {
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        Inside(())
     }
 }
 
-fn at_the_gate() {
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A thread is about to hand over work: it waits for its turn. What it is given is held until the driver has answered.
+#[inline(always)]
+pub fn admit() -> Option<Inside> {
+    if TAKEN.load(Ordering::Relaxed) == 0 { None } else { at_the_gate() }
+}
+
+fn at_the_gate() -> Option<Inside> {
     // What fails here fails open.
-    let _ = panic::catch_unwind(AssertUnwindSafe(|| here().into_iter().for_each(Post::pass)));
+    panic::catch_unwind(AssertUnwindSafe(|| here().and_then(Post::pass))).unwrap_or(None)
 }
 
 /// A thread has handed over work, which was not captured.
@@ -185,4 +211,5 @@ pub fn in_child() {
     streams::in_child();
     keeper::in_child();
     TAKEN.store(0, Ordering::Relaxed);
+    INSIDE.store(0, Ordering::Relaxed);
 }

@@ -13,6 +13,7 @@ use model::{Class, Nanos};
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
+use super::Inside;
 use super::burst::{Bursts, Change};
 use super::flight::Flight;
 use super::streams::Streams;
@@ -132,7 +133,7 @@ impl Post {
 
     pub fn set_gate(&self, gate: Gate) {
         // SYNC(gate): who passes sees what the keeper did before it opened.
-        let before = self.gate.swap(gate as u32, Ordering::AcqRel);
+        let before = self.gate.swap(gate as u32, Ordering::SeqCst);
         if before != gate as u32 {
             let _ = futex::wake(&self.gate, futex::Flags::PRIVATE, i32::MAX.unsigned_abs());
         }
@@ -146,30 +147,39 @@ impl Post {
         self.given.load(Ordering::Acquire)
     }
 
-    /// A thread is about to hand over work.
+    /// A thread is about to hand over work. That of a latency tenant passes no gate.
     #[inline]
-    pub fn pass(&self) {
-        // SYNC(gate): pairs with the swap in `set_gate`.
-        if self.gate.load(Ordering::Acquire) != Gate::Open as u32 {
-            self.wait_at_gate();
+    pub fn pass(&self) -> Option<Inside> {
+        if self.is_latency() && self.gate() != Gate::Closed as u32 {
+            return None;
         }
+        let inside = Inside::enter();
+        if self.gate() == Gate::Open as u32 {
+            return Some(inside);
+        }
+        drop(inside);
+        Some(self.wait_at_gate())
+    }
+
+    #[inline]
+    fn gate(&self) -> u32 {
+        // SYNC(gate): pairs with the swap in `set_gate`; SYNC(inside): see `Inside::enter`.
+        self.gate.load(Ordering::SeqCst)
     }
 
     #[cold]
-    fn wait_at_gate(&self) {
+    fn wait_at_gate(&self) -> Inside {
         let began = board::now();
         let mut closed = false;
         let (mut rounds, mut looks) = (self.rounds.load(Ordering::Relaxed), 0);
-        loop {
-            // SYNC(gate): pairs with the swap in `set_gate`.
-            let gate = self.gate.load(Ordering::Acquire);
-            if gate == Gate::Open as u32 {
-                break;
+        let inside = loop {
+            let inside = Inside::enter();
+            let gate = self.gate();
+            if gate == Gate::Open as u32 || gate == Gate::Bounded as u32 && self.has_room() {
+                break inside;
             }
+            drop(inside);
             if gate == Gate::Bounded as u32 {
-                if self.flight.time(self.given()).0 <= self.in_flight.load(Ordering::Relaxed) {
-                    break;
-                }
                 sleep(&self.gate, gate, NAP);
                 continue;
             }
@@ -186,7 +196,7 @@ impl Post {
                 crate::log::say!("the keeper of GPU {} is lost; nothing is held back", self.device());
                 self.set_gate(Gate::Open);
             }
-        }
+        };
         if closed {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
             if let Some(seat) = self.seat() {
@@ -196,6 +206,12 @@ impl Post {
                 tally.wait_times.record(waited);
             }
         }
+        inside
+    }
+
+    /// Whether less is in flight than may be.
+    fn has_room(&self) -> bool {
+        self.flight.time(self.given()).0 <= self.in_flight.load(Ordering::Relaxed)
     }
 
     /// A thread has handed over work.

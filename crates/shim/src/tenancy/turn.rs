@@ -2,9 +2,15 @@
 //!
 //! Best-effort tenants of one GPU would switch each other off and on without end, so one at a time holds the token. A
 //! tenant wants it when a thread waits at the gate, opens the gate when it has it, and gives it on when its quantum is over
-//! or it has nothing to do; but only if somebody else wants it, and only when what it has handed over is done, so that two
-//! of them are never on the GPU together. Work that does not end in time is taken off the GPU where it is, if there is a
-//! lever; it goes on with the tenant's next turn.
+//! or it has nothing to do; but only if somebody else wants it, and never with work on the GPU: two of them there together
+//! would stand still.
+//!
+//! With a lever, a turn ends when the quantum does: what is on the GPU is taken off it in the middle of a kernel, and goes
+//! on with the next turn. The gate stays open meanwhile. The program's threads run ahead into queues that stand still, so
+//! that the next turn begins with work at hand and a program that is slower than the GPU loses nothing by waiting.
+//!
+//! Without one, the gate is closed and what is in flight is waited for; so that this does not take long, the time in flight
+//! is bounded for as long as somebody else wants the token.
 
 use board::{Claim, Place, Seat, Settings};
 use model::Nanos;
@@ -18,14 +24,14 @@ use crate::log::say;
 
 /// How often is looked whether a stream is done, when somebody waits for it.
 const DRAIN_LOOK: Nanos = Nanos::from_micros(50);
-/// Beyond the time that may be in flight, before the lever is used.
-const DRAIN_MARGIN: Nanos = Nanos::from_millis(2);
 /// Without a lever, the longest time that others wait for work that does not end.
 const DRAIN_AT_MOST: Nanos = Nanos::from_millis(250);
 /// When to try again what the driver refused.
 const STOP_AGAIN: Nanos = Nanos::from_millis(10);
 /// A process that comes to life again takes its work off the GPU within this.
 const COMING_BACK: Nanos = Nanos::from_millis(50);
+/// Work of which nothing is done for so long may be standing still, because somebody is on the GPU out of turn.
+const STUCK: Nanos = Nanos::from_millis(250);
 /// How often a holder that nobody waits for looks how busy it is.
 const SAMPLE: Nanos = Nanos::from_millis(100);
 const IDLE: Nanos = Nanos::from_millis(250);
@@ -54,6 +60,8 @@ pub struct Turn {
     stopped: bool,
     /// Whoever had the token and lost it without a sign of life: its work may still be on the GPU.
     stray: Option<Stray>,
+    /// Since when there has been work and no sign that any of it was done.
+    stuck_since: Option<Nanos>,
     looked: Nanos,
     latency_busy: Nanos,
 }
@@ -68,6 +76,7 @@ impl Turn {
             idle_since: None,
             stopped: false,
             stray: None,
+            stuck_since: None,
             looked: Nanos::ZERO,
             latency_busy: Nanos::ZERO,
         }
@@ -96,6 +105,8 @@ impl Turn {
             self.state = State::Waiting;
         }
         if self.state == State::Waiting {
+            // Into queues that stand still, threads may run ahead.
+            post.set_gate(if self.stopped { Gate::Open } else { Gate::Closed });
             let (before, taken) = (seat.board().token(), seat.tally().taken_over.get());
             match seat.try_hold(now) {
                 board::Turn::Others { look_again } => return look_again,
@@ -108,7 +119,7 @@ impl Turn {
         self.account(post, seat, now);
         match self.state {
             State::Draining { from } => self.drain(post, seat, lever, &settings, from, now),
-            _ => self.hold(post, seat, &settings, now),
+            _ => self.hold(post, seat, lever, &settings, now),
         }
     }
 
@@ -126,19 +137,18 @@ impl Turn {
         std::mem::take(&mut self.stopped)
     }
 
-    /// Whether somebody may have work on the GPU out of turn.
+    /// Whether somebody may have work on the GPU out of turn: one who lost the token, or, for all that can be seen, one who
+    /// never had it.
     pub fn beside_stray(&mut self, seat: &Seat, now: Nanos) -> bool {
         let gone = self.stray.as_mut().is_some_and(|stray| stray.is_gone(seat, now));
         self.stray.take_if(|_| gone);
-        self.stray.is_some()
+        self.stray.is_some() || self.stuck_since.is_some_and(|since| now.since(since) > STUCK)
     }
 
     /// Somebody took the token, because this process showed no life. Two must not be on the GPU together.
     fn lose(&mut self, post: &Post, lever: Option<Lever>) {
         post.set_gate(Gate::Closed);
-        if post.streams.work(true) != Work::Done {
-            self.stopped = lever.is_some_and(|lever| lever.stop().is_ok());
-        }
+        self.stopped = lever.is_some_and(|lever| lever.stop().is_ok());
         say!("the token was lost; what was on the GPU has left it: {}", self.stopped);
         self.state = State::Idle;
     }
@@ -158,12 +168,20 @@ impl Turn {
         self.since = now;
         self.contended = None;
         self.idle_since = None;
+        self.stuck_since = None;
         self.given = post.given();
         self.looked = now;
         self.latency_busy = seat.board().latency_busy(now);
     }
 
-    fn hold(&mut self, post: &Post, seat: &Seat, settings: &Settings, now: Nanos) -> Nanos {
+    fn hold(
+        &mut self,
+        post: &Post,
+        seat: &Seat,
+        lever: Option<Lever>,
+        settings: &Settings,
+        now: Nanos,
+    ) -> Nanos {
         if !seat.others_want() {
             self.contended = None;
             post.set_gate(Gate::Open);
@@ -172,15 +190,34 @@ impl Turn {
         // The quantum counts from when somebody else wanted the token: before, it harmed nobody to keep it. But nobody
         // waits longer than a quantum for one who has had the GPU for long.
         let contended = *self.contended.get_or_insert(now);
-        let over = now.since(self.since.max(contended.since(settings.quantum))) >= settings.quantum;
-        let idle = self.idle_since.is_some_and(|since| now.since(since) >= settings.idle);
-        if over || idle {
-            post.set_gate(Gate::Closed);
-            self.state = State::Draining { from: now };
-            return DRAIN_LOOK;
+        let begun = self.since.max(contended.since(settings.quantum));
+        if self.idle_since.is_some_and(|since| now.since(since) >= settings.idle) {
+            return self.begin_to_drain(post, now);
         }
-        post.set_gate(Gate::Bounded);
-        settings.idle.min(settings.quantum)
+        if now.since(begun) < settings.quantum {
+            post.set_gate(if lever.is_some() { Gate::Open } else { Gate::Bounded });
+            return settings.idle.min((begun + settings.quantum).since(now));
+        }
+        match lever {
+            Some(lever) if lever.stop().is_ok() => self.end_stopped(post, seat, now),
+            _ => self.begin_to_drain(post, now),
+        }
+    }
+
+    /// Everything is off the GPU: the turn is over.
+    fn end_stopped(&mut self, post: &Post, seat: &Seat, from: Nanos) -> Nanos {
+        let now = board::now();
+        self.stopped = true;
+        seat.tally().stops_switch.add(1);
+        seat.tally().handover_times.record(now.since(from));
+        self.give_on(post, seat, now);
+        Nanos::ZERO
+    }
+
+    fn begin_to_drain(&mut self, post: &Post, now: Nanos) -> Nanos {
+        post.set_gate(Gate::Closed);
+        self.state = State::Draining { from: now };
+        Nanos::ZERO
     }
 
     fn drain(
@@ -193,26 +230,23 @@ impl Turn {
         now: Nanos,
     ) -> Nanos {
         let long = now.since(from);
-        let patience = if lever.is_some() { settings.in_flight + DRAIN_MARGIN } else { DRAIN_AT_MOST };
-        if post.streams.work(true) != Work::Done {
+        if !super::is_quiet() || post.streams.work(true) != Work::Done {
+            let patience = if lever.is_some() { settings.in_flight } else { DRAIN_AT_MOST };
             if long < patience {
                 return DRAIN_LOOK;
             }
-            self.stopped = lever.is_some_and(|lever| lever.stop().is_ok());
-            if lever.is_some() && !self.stopped {
-                // With the shortest slices on both sides nobody would get on: better that the others wait.
-                seat.tally().refusals.add(1);
-                return STOP_AGAIN;
+            match lever.map(Lever::stop) {
+                Some(Ok(())) => return self.end_stopped(post, seat, from),
+                Some(Err(_)) => {
+                    // With the shortest slices on both sides nobody would get on: better that the others wait.
+                    seat.tally().refusals.add(1);
+                    return STOP_AGAIN;
+                }
+                None => say!("work was not done after {} ns; others go on beside it", long.0),
             }
-            say!("work was not done after {} ns; taken off the GPU: {}", long.0, self.stopped);
         }
-        let tally = seat.tally();
-        if self.stopped {
-            tally.stops_switch.add(1)
-        } else {
-            tally.stops_hold.add(1)
-        }
-        tally.handover_times.record(long);
+        seat.tally().stops_hold.add(1);
+        seat.tally().handover_times.record(long);
         self.give_on(post, seat, now);
         Nanos::ZERO
     }
@@ -229,7 +263,10 @@ impl Turn {
     /// Looks how busy the GPU is with this tenant: the time since the last look counts as a whole or not at all.
     fn account(&mut self, post: &Post, seat: &Seat, now: Nanos) {
         let given = post.given();
-        let busy = given != self.given || post.streams.work(false) != Work::Done;
+        let moves = given != self.given;
+        // A thread that is inside the driver may keep others from asking it.
+        let busy = moves || !super::is_quiet() || post.streams.work(false) != Work::Done;
+        self.stuck_since = if moves || !busy { None } else { self.stuck_since.or(Some(now)) };
         self.given = given;
         self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
         let latency_busy = seat.board().latency_busy(now);
