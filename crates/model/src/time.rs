@@ -82,6 +82,10 @@ impl From<Nanos> for Duration {
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
+            // Settings are round, and should read so.
+            n if n >= 1_000_000_000 && n.is_multiple_of(1_000_000_000) => write!(f, "{} s", n / 1_000_000_000),
+            n if n >= 1_000_000 && n.is_multiple_of(1_000_000) => write!(f, "{} ms", n / 1_000_000),
+            n if n >= 1_000 && n.is_multiple_of(1_000) => write!(f, "{} µs", n / 1_000),
             n if n < 10_000 => write!(f, "{n} ns"),
             n if n < 10_000_000 => write!(f, "{:.1} µs", n as f64 * 1e-3),
             n if n < 10_000_000_000 => write!(f, "{:.1} ms", n as f64 * 1e-6),
