@@ -26,7 +26,7 @@ def arguments(words=None):
     parser.add_argument("--only", action="append", metavar="MODE", help=f"of {', '.join(PICKS)}; may be repeated")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this benchmark")
     parser.add_argument("--seconds", type=float, default=7.0, help="length of a serving phase [default: 7]")
-    parser.add_argument("--bursts", type=int, default=400, help="bursts in each row [default: 400]")
+    parser.add_argument("--bursts", type=int, default=400, help="bursts in each row, if 6 s suffice [default: 400]")
     parser.add_argument("--limit", type=float, metavar="SECONDS", help="begin nothing new after this time")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write every row as a line of JSON, as it comes")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there too, after every row")

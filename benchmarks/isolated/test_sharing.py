@@ -12,7 +12,7 @@ from pathlib import Path
 
 import run
 from sharing import figures, modes, table
-from sharing.campaign import ALONE, TWO, Campaign, Lengths, Record
+from sharing.campaign import ALONE, BLOCKS, TWO, Campaign, Lengths, Record
 from sharing.programs import TRAININGS, Programs
 from sharing.tenants import Lost, Tenant
 
@@ -55,6 +55,9 @@ class Figures(unittest.TestCase):
         self.assertEqual(sum(count for *_, count in buckets), len(values))
         self.assertEqual(buckets[0], (-50.0, -25.0, 1))
         self.assertEqual(buckets[-1], (175.0, 200.0, 1))
+        self.assertEqual([low for low, *_ in figures.folded(buckets)], [-50.0, -25.0, 0.0, 25.0, 175.0])
+        self.assertEqual(sum(count for *_, count in figures.folded(buckets)), len(values))
+        self.assertIn("25 ..      50      1  " + "#" * 20 + "\n    ...\n", table.histogram("it", values))
         short = figures.coarse(buckets, most=3)
         self.assertEqual(len(short), 3)
         self.assertEqual(sum(count for *_, count in short), len(values))
@@ -113,6 +116,9 @@ class Tables(unittest.TestCase):
         self.assertIn("| 1.35 / 1.35 | 1.35 / 1.35 | overload |", text)
         self.assertNotIn("overload", table.serving(record_of()))
 
+    def test_it_says_how_many_of_those_due_were_served(self):
+        self.assertIn("| 6,000 of 7,000 / 1 of 1 |", table.serving(record_of(unserved=1000)))
+
     def test_an_empty_record_makes_an_empty_table(self):
         self.assertEqual(table.markdown(Record()).strip(), "")
 
@@ -159,8 +165,32 @@ esac
 """
 
 
+# It answers only some time after it was started, like the real one.
+MPS_STAND_IN = """#!/bin/sh
+pid="$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
+case "$1" in
+    -d) "$0" serve & exit ;;
+    serve) sleep 0.2; echo $$ > "$pid"; echo up >> "$0.said"; while :; do sleep 0.1; done ;;
+esac
+read word
+[ -f "$pid" ] || exit 1
+[ "$word" = quit ] && echo "$(cat "$pid")" >> "$0.said" && kill "$(cat "$pid")"
+exit 0
+"""
+
+
+class ForgetfulPrograms(Programs):
+    """The first latency tenant ends when it is told something."""
+
+    def burst(self, kind):
+        if kind == modes.LATENCY and not vars(self).get("forgot"):
+            self.forgot = True
+            return [sys.executable, "-c", "print('{}', flush=True); input()"]
+        return super().burst(kind)
+
+
 class WholeCampaign(unittest.TestCase):
-    def campaign(self, picks, **more):
+    def campaign(self, picks, programs=Programs, **more):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         ebb = Path(folder.name, "ebb")
@@ -169,7 +199,7 @@ class WholeCampaign(unittest.TestCase):
         record = Record(Path(folder.name, "rows"))
         lengths = Lengths(phase=0.05, bursts=20, settle=0.02)
         campaign = Campaign(
-            Programs(folder.name, fake=True), record, Path(folder.name), str(ebb), picks, lengths=lengths,
+            programs(folder.name, fake=True), record, Path(folder.name), str(ebb), picks, lengths=lengths,
             say=lambda _: None, **more,
         )  # fmt: skip
         campaign.run()
@@ -194,6 +224,24 @@ class WholeCampaign(unittest.TestCase):
             record, said = self.campaign(("mps",), parts=("bursts",))
         self.assertIn("* MPS: there is no no-such-program", table.markdown(record))
         self.assertEqual(said, "")
+
+    def test_each_benchmark_has_an_mps_daemon_of_its_own_that_is_gone_afterwards(self):
+        with tempfile.TemporaryDirectory() as folder:
+            control = Path(folder, modes.MPS_CONTROL)
+            control.write_text(MPS_STAND_IN)
+            control.chmod(0o755)
+            with swapped(modes, "MPS_CONTROL", str(control)), swapped(modes, "MPS_PID", f"{control.name}.pid"):
+                record, _ = self.campaign(("mps",), have_alone=True)
+            said = Path(folder, f"{control.name}.said").read_text().split()
+        self.assertIsNone(record.find("remark"))
+        self.assertEqual([said[0], said[2], len(said)], ["up", "up", 4])
+        self.assertFalse([process for process in said[1::2] if modes.is_of_mps(int(process))])
+
+    def test_a_lost_tenant_costs_its_row_and_no_other(self):
+        record, _ = self.campaign(("ebb",), ForgetfulPrograms, parts=("bursts",), have_alone=True)
+        self.assertIn("burst-latency (ebb isolated) ended with status 0", table.remarks(record))
+        rows = [(row["block"], row["state"]) for row in record.rows if row["row"] == "bursts"]
+        self.assertEqual(rows, list(BLOCKS[1:]))
 
     def test_nothing_new_is_begun_when_the_time_is_up(self):
         record, _ = self.campaign(("ebb",), limit=1e-9)

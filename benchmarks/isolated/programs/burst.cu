@@ -1,7 +1,7 @@
 // The microbenchmark's two tenants, told what to do by lines on standard input and answering with lines of JSON.
 //
-//   burst latency [--high]       bursts N LOW HIGH SEED: N bursts of ten launches, each one block of 20 us on every SM,
-//                                LOW to HIGH microseconds apart
+//   burst latency [--high]       bursts N LOW HIGH SEED SECONDS: N bursts of ten launches, each one block of 20 us on
+//                                every SM, LOW to HIGH microseconds apart; fewer when the time is up
 //   burst best-effort            go MICROSECONDS small|large: endless grids of 20 ms that fill the GPU; stop
 //
 // Both do arithmetic instead of watching a clock: a clock goes on while a context is off the GPU, so a block that
@@ -135,10 +135,11 @@ struct Latency {
         gpu_us = round_us(card, 1, [&](unsigned) { launch_all(); });
     }
 
-    void bursts(int count, int low, int high, unsigned seed) {
+    void bursts(int count, int low, int high, unsigned seed, double seconds) {
         std::vector<double> latencies;
         double from = now();
-        for (int i = 0; i < count; i++) {
+        // Where every launch waits behind whole grids, a burst takes half a second.
+        for (int i = 0; i < count && now() < from + seconds; i++) {
             usleep(low + rand_r(&seed) % std::max(1, high - low));
             double begin = now();
             launch_all();
@@ -234,14 +235,17 @@ int main(int count, char **arguments) {
     while (fgets(line, sizeof line, stdin)) {
         int bursts = 0, low = 0, apart = 0;
         unsigned seed = 0;
-        double block_us = 0.0;
+        double block_us = 0.0, seconds = 0.0;
         char state[16] = "";
-        if (sscanf(line, "bursts %d %d %d %u", &bursts, &low, &apart, &seed) == 4)
-            latency.bursts(bursts, low, apart, seed);
+        if (sscanf(line, "bursts %d %d %d %u %lf", &bursts, &low, &apart, &seed, &seconds) == 5)
+            latency.bursts(bursts, low, apart, seed, seconds);
         else if (sscanf(line, "go %lf %15s", &block_us, state) == 2)
             best_effort.go(block_us, !strcmp(state, "large"));
         else if (!strncmp(line, "stop", 4)) best_effort.finish();
         else break;
     }
+    // A client that leaves an MPS server with work in flight may leave it broken for the next.
+    best_effort.stop = true;
+    if (best_effort.worker.joinable()) best_effort.worker.join();
     _exit(0);
 }

@@ -14,7 +14,7 @@ ROLE = sys.argv[1]
 
 
 class Latency:
-    def bursts(self, count, _low, _high, _seed):
+    def bursts(self, count, _low, _high, _seed, _seconds):
         begin = time.monotonic()
         time.sleep(0.02)
         latencies = [250.0 + number % 50 for number in range(int(count))]

@@ -1,11 +1,13 @@
 """What is measured, in which order: both benchmarks under one mode after the other.
 
-Tenants stay up for all measurements of a mode. A tenant that is lost costs its mode's remaining measurements of that
-benchmark and nothing else; the record says so. Everything is written down as it comes, because a machine may be taken
-away.
+Tenants stay up for all rows of a benchmark in a mode. One that is lost costs its row and nothing else: the mode and its
+tenants begin afresh for the rows that are left, and the record says so. Everything is written down as it comes, because
+a machine may be taken away.
 """
 
+import collections
 import contextlib
+import functools
 import itertools
 import json
 import time
@@ -30,6 +32,8 @@ RATES = {"graph": 600, "eager": 90}
 class Lengths:
     phase: float = 7.0
     bursts: int = 400
+    row: float = 6.0
+    """At most, for the bursts of a row."""
     settle: float = 0.7
     """Until a best-effort tenant runs as it will."""
     load: float = 150.0
@@ -90,33 +94,33 @@ class Campaign:
     # The order of everything.
 
     def run(self):
-        if not self.have_alone or "time-slicing" in self.picks:
-            self._within(modes.Mode(self.folder), self._bursts_plain, self._serving_plain)
-        if "mps" in self.picks:
-            self._within(modes.Mps(self.folder), self._bursts_shared, self._serving_shared)
-        if "mps-priority" in self.picks:
-            self._within(modes.MpsPriority(self.folder), self._bursts_shared, self._serving_shared)
-        if "ebb" in self.picks or TWO in self.picks:
-            self._within(modes.Ebb(self.folder, self.ebb), self._bursts_shared, self._serving_shared)
+        plain = modes.Mode(self.folder)
+        self._part("bursts", plain, self._burst_tenants, self._bursts_plain())
+        self._part("serving", plain, self._serving_tenants, self._serving_plain())
+        for mode in (modes.Mps(self.folder), modes.MpsPriority(self.folder), modes.Ebb(self.folder, self.ebb)):
+            self._part("bursts", mode, self._burst_tenants, self._bursts_shared(mode))
+            self._part("serving", mode, self._serving_tenants, self._serving_shared(mode))
 
-    def _within(self, mode, bursts, serving):
-        work = [part for name, part in (("bursts", bursts), ("serving", serving)) if name in self.parts]
-        try:
-            with mode:
-                for part in work:
-                    self._attempt(mode, part)
-        except Unavailable as reason:
-            self._remark(f"{mode.title}: {reason}")
+    def _part(self, name, mode, tenants, rows):
+        """One benchmark in one mode. A row that loses a tenant is not tried again; the others are."""
+        rows = collections.deque(rows if name in self.parts else ())
+        while rows:
+            if self._deadline and time.monotonic() > self._deadline:
+                self._remark(f"{mode.title}: not measured, the time was up")
+                return
+            left = len(rows)
+            try:
+                with mode, contextlib.ExitStack() as stack:
+                    self._rows(mode, tenants(mode, stack), rows)
+            except (Lost, Unavailable) as reason:
+                self._remark(f"{mode.title}: {reason}")
+                if isinstance(reason, Unavailable) or len(rows) == left:
+                    # Without a row begun there is nothing that would go better the next time.
+                    return
 
-    def _attempt(self, mode, part):
-        if self._deadline and time.monotonic() > self._deadline:
-            self._remark(f"{mode.title}: not measured, the time was up")
-            return
-        try:
-            with contextlib.ExitStack() as stack:
-                part(mode, stack)
-        except (Lost, Unavailable) as reason:
-            self._remark(f"{mode.title}: {reason}")
+    def _rows(self, mode, tenants, rows):
+        while rows:
+            rows.popleft()(mode, *tenants)
 
     def _remark(self, text):
         self.say(text)
@@ -149,14 +153,11 @@ class Campaign:
             pair.append(tenant.await_ready(self.lengths.load))
         return pair
 
-    def _bursts_plain(self, mode, stack):
-        latency, best_effort = self._burst_tenants(mode, stack)
-        if not self.have_alone:
-            self._bursts_alone(latency, best_effort)
-        if "time-slicing" in self.picks:
-            self._bursts_pairs(mode, latency, best_effort)
+    def _bursts_plain(self):
+        alone = [] if self.have_alone else [self._bursts_alone]
+        return alone + self._bursts_shared(modes.Mode)
 
-    def _bursts_alone(self, latency, best_effort):
+    def _bursts_alone(self, _mode, latency, best_effort):
         answer = self._bursts(latency)
         self.record.add("bursts", sharing=ALONE, gpu_us=latency.ready["gpu_us"], **answer)
         for block, state in BLOCKS:
@@ -167,26 +168,28 @@ class Campaign:
             rate = figures.rate_between(answer["stamps"], begin, answer["stamps"][-1])
             self.record.add("bursts-alone", block=block, state=state, rate=rate, exact=exact(answer))
 
-    def _bursts_shared(self, mode, stack):
-        if mode.name not in self.picks:
-            return
-        self._bursts_pairs(mode, *self._burst_tenants(mode, stack))
+    def _bursts_shared(self, mode):
+        wanted = BLOCKS if mode.name in self.picks else ()
+        return [functools.partial(self._bursts_beside, block, state) for block, state in wanted]
 
-    def _bursts_pairs(self, mode, latency, best_effort):
-        for block, state in BLOCKS:
-            best_effort.ask("go", block, state)
-            time.sleep(self.lengths.settle / 2)
-            answer = self._bursts(latency)
-            status = mode.status()
-            done = best_effort.ask("stop", seconds=60.0)
-            rate = figures.rate_between(done["stamps"], answer["from"], answer["to"])
-            found = {"block": block, "state": state, "rate": rate, "exact": exact(done), "status": status}
-            self.record.add("bursts", sharing=mode.name, **found, **answer)
-            p50 = figures.quantile(answer["latency_us"], 0.5)
-            self.say(f"bursts, {mode.title}, blocks of {block} us ({state}): p50 {p50:.0f} us, exact: {exact(done)}")
+    def _bursts_beside(self, block, state, mode, latency, best_effort):
+        best_effort.ask("go", block, state)
+        time.sleep(self.lengths.settle / 2)
+        answer = self._bursts(latency)
+        status = mode.status()
+        done = best_effort.ask("stop", seconds=60.0)
+        rate = figures.rate_between(done["stamps"], answer["from"], answer["to"])
+        found = {"block": block, "state": state, "rate": rate, "exact": exact(done), "status": status}
+        self.record.add("bursts", sharing=mode.name, **found, **answer)
+        p50 = figures.quantile(answer["latency_us"], 0.5)
+        self.say(
+            f"bursts, {mode.title}, blocks of {block} us ({state}): p50 {p50:.0f} us of {len(answer['latency_us'])}, "
+            f"exact: {exact(done)}"
+        )
 
     def _bursts(self, latency):
-        return latency.ask("bursts", self.lengths.bursts, 3000, 7000, 17, seconds=60.0)
+        most = self.lengths.row
+        return latency.ask("bursts", self.lengths.bursts, 3000, 7000, 17, most, seconds=most + 30.0)
 
     # Serving beside training.
 
@@ -196,14 +199,11 @@ class Campaign:
         bert, *trainings = self._start_all(mode, stack, wanted)
         return bert, dict(zip(TRAININGS, trainings))
 
-    def _serving_plain(self, mode, stack):
-        bert, trainings = self._serving_tenants(mode, stack)
-        if not self.have_alone:
-            self._serving_alone(bert, trainings)
-        if "time-slicing" in self.picks:
-            self._serving_pairs(mode, bert, trainings)
+    def _serving_plain(self):
+        alone = [] if self.have_alone else [self._serving_alone]
+        return alone + self._serving_shared(modes.Mode)
 
-    def _serving_alone(self, bert, trainings):
+    def _serving_alone(self, _mode, bert, trainings):
         for phase in RATES:
             answer = self._phase(bert, phase)
             self.record.add("serving", sharing=ALONE, phase=phase, gpu_us=bert.ready["gpu_us"], **answer)
@@ -218,19 +218,15 @@ class Campaign:
             self.record.add("training-alone", name=name, rate=rate, digests=answer["digests"])
             self.say(f"{name} alone: {rate:.2f} iterations/s")
 
-    def _serving_shared(self, mode, stack):
-        bert, trainings = self._serving_tenants(mode, stack)
-        if mode.name in self.picks:
-            self._serving_pairs(mode, bert, trainings)
+    def _serving_shared(self, mode):
+        rows = [((name,), mode.name) for name in TRAININGS if mode.name in self.picks]
         if mode.name == "ebb" and TWO in self.picks:
-            self._two(mode, bert, trainings)
+            rows.append((TRAININGS, TWO))
+        return [functools.partial(self._beside, names, sharing) for names, sharing in rows]
 
-    def _serving_pairs(self, mode, bert, trainings):
-        for name in trainings:
-            self._beside(mode, bert, {name: trainings[name]}, mode.name)
-
-    def _beside(self, mode, bert, trainings, sharing):
+    def _beside(self, names, sharing, mode, bert, trainings):
         """Both phases beside one training or two; iterations count in the phases' time only."""
+        trainings = {name: trainings[name] for name in names}
         for training in trainings.values():
             training.ask("reset", seconds=60.0)
         for training in trainings.values():
@@ -259,9 +255,6 @@ class Campaign:
             reference = self.record.find("training-alone", name=name)
             same, compared = figures.same_results(reference["digests"] if reference else [], end["digests"])
             self.record.add("results", sharing=sharing, name=name, same=same, compared=compared)
-
-    def _two(self, mode, bert, trainings):
-        self._beside(mode, bert, trainings, TWO)
 
     def _phase(self, bert, phase):
         length = self.lengths.phase

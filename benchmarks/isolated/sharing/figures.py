@@ -80,6 +80,13 @@ def histogram(values, width=25.0):
     return [((lowest + i) * width, (lowest + i + 1) * width, count) for i, count in enumerate(counts)]
 
 
+def folded(buckets):
+    """The same histogram without the empty buckets that lie next to an empty one; the gap shows in the bounds."""
+    empty = [count == 0 for *_, count in buckets]
+    beside = [any(empty[max(0, i - 1) : i] + empty[i + 1 : i + 2]) for i in range(len(buckets))]
+    return [bucket for bucket, none, near in zip(buckets, empty, beside) if not (none and near)]
+
+
 def coarse(buckets, most=24):
     """The same histogram with a tail in one bucket, where there are too many to print."""
     if len(buckets) <= most:

@@ -1,7 +1,8 @@
 """The ways to share a GPU that are compared: what stands in front of a command, and in its environment.
 
-A *mode* is entered once for all its measurements, because tenants stay up across phases. What a mode starts (an MPS
-daemon, an ebb daemon) is its own, in private folders, and is gone when the mode is left.
+A *mode* is entered afresh for each benchmark, and again after a tenant was lost. What it starts (an MPS daemon, an ebb
+daemon) is its own, in private folders, up when the mode is entered and gone when it is left: what a failed client did
+to an MPS server does not reach the next row.
 """
 
 import contextlib
@@ -15,6 +16,9 @@ from pathlib import Path
 
 LATENCY, BEST_EFFORT = "latency", "best-effort"
 MPS_CONTROL = "nvidia-cuda-mps-control"
+MPS_PID = f"{MPS_CONTROL}.pid"
+# Seconds for a daemon to come, and to go.
+MPS_PATIENCE = 8.0
 MPS_OF_THE_MACHINE = Path("/tmp/nvidia-mps/control")
 PLACES_OF_MPS = ("/usr/local/nvidia/bin", "/usr/bin", "/usr/local/bin", "/opt/nvidia/bin")
 
@@ -57,6 +61,15 @@ class Mode:
         return None
 
 
+def is_of_mps(process):
+    """Whether a process is still there, and no other that was given its number."""
+    try:
+        command, _, rest = Path("/proc", str(process), "stat").read_text().partition("(")[2].rpartition(")")
+    except OSError:
+        return False
+    return command.startswith("nvidia-cuda-mps") and rest.split()[0] not in "ZX"
+
+
 class Mps(Mode):
     name = "mps"
     title = "MPS"
@@ -68,44 +81,73 @@ class Mps(Mode):
             raise Unavailable(f"there is no {MPS_CONTROL}")
         # Short, because a socket's name may have 107 bytes.
         self._private = Path(tempfile.mkdtemp(prefix="mps-"))
+        for folder in self._folders().values():
+            Path(folder).mkdir()
         try:
-            self._run(["-d"])
+            self._control_daemon("-d")
+            self._await_daemon()
         except BaseException:
             self.__exit__()
             raise
         return self
 
+    def _await_daemon(self):
+        """Returns once the daemon answers; it starts its server when the first client comes."""
+        deadline = time.monotonic() + MPS_PATIENCE
+        while True:
+            try:
+                self._control_daemon(said="get_server_list\n")
+                return
+            except Unavailable:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
     def __exit__(self, *_):
+        ours = self._processes()
         with contextlib.suppress(Unavailable):
-            self._run([], said="quit\n")
-        self._end_daemon()
+            self._control_daemon(said="quit\n")
+        for last_word in (None, signal.SIGTERM, signal.SIGKILL):
+            if not self._end(ours, last_word):
+                break
         shutil.rmtree(self._private, ignore_errors=True)
+
+    def _processes(self):
+        """The daemon, by its own file, and its servers, by what it says."""
+        words = []
+        with contextlib.suppress(OSError):
+            words += (self._private / "pipe" / MPS_PID).read_text().split()
+        with contextlib.suppress(Unavailable):
+            words += self._control_daemon(said="get_server_list\n").split()
+        return {int(word) for word in words if word.isdigit()}
+
+    def _end(self, processes, word):
+        """Says this word to each, and gives them time; which are still there?"""
+        for process in filter(is_of_mps, processes if word else ()):
+            with contextlib.suppress(OSError):
+                os.kill(process, word)
+        deadline = time.monotonic() + MPS_PATIENCE
+        while (there := [process for process in processes if is_of_mps(process)]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return there
 
     def _folders(self):
         return {
             "CUDA_MPS_PIPE_DIRECTORY": str(self._private / "pipe"), "CUDA_MPS_LOG_DIRECTORY": str(self._private / "log")
         }  # fmt: skip
 
-    def _run(self, arguments, said=""):
-        for folder in self._folders().values():
-            Path(folder).mkdir(exist_ok=True)
+    def _control_daemon(self, *arguments, said=""):
+        answer = self._private / "answer"
         try:
-            subprocess.run(
-                [self._control, *arguments], env=dict(os.environ) | self._folders(), input=said, text=True,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20, check=True,
-            )  # fmt: skip
+            # Into a file: a daemon keeps the output of the command that starts it, and a pipe would never end.
+            with open(answer, "w") as output:
+                subprocess.run(
+                    [self._control, *arguments], env=dict(os.environ) | self._folders(), input=said, text=True,
+                    stdout=output, stderr=subprocess.DEVNULL, timeout=20, check=True,
+                )  # fmt: skip
+            return answer.read_text()
         except (OSError, subprocess.SubprocessError) as error:
             raise Unavailable(f"the MPS daemon does not answer: {error}") from error
-
-    def _end_daemon(self):
-        """After `quit` there is none; one that did not hear it is known by its own file."""
-        file = self._private / "pipe" / f"{MPS_CONTROL}.pid"
-        for _ in range(50):
-            if not file.exists():
-                return
-            time.sleep(0.1)
-        with contextlib.suppress(OSError, ValueError):
-            os.kill(int(file.read_text()), signal.SIGTERM)
 
     def environment(self, kind):
         return super().environment(kind) | self._folders()
@@ -135,7 +177,7 @@ class Ebb(Mode):
 
     def __enter__(self):
         self._runtime = Path(tempfile.mkdtemp(prefix="ebb-"))
-        with open(self.folder / "daemon.log", "wb") as log:
+        with open(self.folder / "daemon.log", "ab") as log:
             self._daemon = subprocess.Popen(
                 [self._ebb, "daemon"], env=self._with_runtime(), stderr=log,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,

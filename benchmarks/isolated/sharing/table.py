@@ -74,22 +74,25 @@ def bursts(record):
     if not alone:
         return ""
     base = figures.summary(alone["latency_us"])
-    rows = [("alone", "–", us(base["p50"]), us(base["p99"]), "–", "–", "–", "–")]
+    rows = [("alone", "–", base["n"], us(base["p50"]), us(base["p99"]), "–", "–", "–", "–")]
     for sharing in SHARED:
         for block, state in BLOCKS:
             facts = burst_facts(record, sharing, block, state)
             if facts:
                 extra, latency = facts["extra_us"], facts["latency"]
                 rows.append((
-                    SHARINGS[sharing], f"{block:,} µs, {state}", us(latency["p50"]), us(latency["p99"]),
+                    SHARINGS[sharing], f"{block:,} µs, {state}", latency["n"], us(latency["p50"]), us(latency["p99"]),
                     f"{us(figures.quantile(extra, 0.5))} / {us(figures.quantile(extra, 0.99))}",
                     share(facts["of_alone"]), share(facts["of_ideal"]), yes(facts["exact"]),
                 ))  # fmt: skip
     headings = (
-        "sharing", "best-effort blocks", "burst p50, µs", "p99, µs", "over alone, p50 / p99, µs",
+        "sharing", "best-effort blocks", "bursts", "burst p50, µs", "p99, µs", "over alone, p50 / p99, µs",
         "best-effort of alone", "of ideal", "every block once",
     )  # fmt: skip
-    about = f"{base['n']} bursts a row; a burst keeps the GPU busy for {us(alone['gpu_us'])} µs."
+    about = (
+        f"A row ends after {base['n']} bursts, or when its time is up; a burst keeps the GPU busy for "
+        f"{us(alone['gpu_us'])} µs."
+    )
     return f"### Bursts\n\n{about}\n\n" + lines(headings, rows)
 
 
@@ -138,7 +141,12 @@ def phase_facts(record, sharing, phase, **keys):
     due = len(row["service_us"]) + row["unserved"]
     unserved = row["unserved"] / due if due else 0.0
     service, arrival = figures.summary(row["service_us"]), figures.summary(row["arrival_us"])
-    return {"service": service, "arrival": arrival, "unserved": unserved, "wrong": row["wrong"]}
+    return {"service": service, "arrival": arrival, "unserved": unserved, "wrong": row["wrong"], "due": due}
+
+
+def served(*phases):
+    """Of the requests that were due in each phase."""
+    return " / ".join(f"{facts['service']['n']:,} of {facts['due']:,}" if facts else "–" for facts in phases)
 
 
 def phase_cells(facts, alone):
@@ -156,7 +164,7 @@ def serving(record):
     if not any(alone.values()):
         return ""
     by_itself = [cell for phase in RATES for cell in phase_cells(alone[phase], None)]
-    rows = [("alone", "–", *by_itself, "–", "–", "–", "–")]
+    rows = [("alone", "–", *by_itself, served(*alone.values()), "–", "–", "–", "–")]
     for sharing in SHARED:
         for name in TRAININGS:
             facts = {phase: phase_facts(record, sharing, phase, beside=name) for phase in RATES}
@@ -171,7 +179,7 @@ def serving(record):
             same = record.find("results", sharing=sharing, name=name)
             rows.append((
                 SHARINGS[sharing], TITLES[name], *phase_cells(facts["graph"], alone["graph"]),
-                *phase_cells(facts["eager"], alone["eager"]), rates, " / ".join(shown), left,
+                *phase_cells(facts["eager"], alone["eager"]), served(*facts.values()), rates, " / ".join(shown), left,
                 results(same),
             ))  # fmt: skip
     trainings = [record.find("training-alone", name=name) for name in TRAININGS]
@@ -180,7 +188,7 @@ def serving(record):
     busy = "; ".join(f"{phase} {share(g)} ({share(r)})" for phase, (g, r) in shares.items())
     headings = (
         "sharing", "beside", "graph: service p50 / p99, ms", "times alone", "arrival p99, ms",
-        "eager: service p50 / p99, ms", "times alone", "arrival p99, ms", "iterations/s graph / eager",
+        "eager: service p50 / p99, ms", "times alone", "arrival p99, ms", "served, graph / eager", "iterations/s graph / eager",
         "of ideal: graph / eager / both", "of what requests leave", "same results",
     )  # fmt: skip
     about = (
@@ -207,13 +215,13 @@ def two(record):
         cells = phase_cells(latency, phase_facts(record, ALONE, phase) if phase in RATES else None)
         rates = record.find("serving", sharing=TWO, phase=phase, beside=beside)["rates"]
         each = " + ".join(f"{rates[name]:.2f}" for name in TRAININGS)
-        rows.append((phase, each, share(facts["of_alone"]), share(facts["of_ideal"]), *cells))
+        rows.append((phase, each, share(facts["of_alone"]), share(facts["of_ideal"]), *cells, served(latency)))
     if not rows:
         return ""
     same = "; ".join(f"{TITLES[name]}: {results(record.find('results', sharing=TWO, name=name))}" for name in TRAININGS)
     headings = (
         "latency tenant", "iterations/s, " + " + ".join(TITLES[name] for name in TRAININGS), "sum of shares of alone",
-        "of ideal", "service p50 / p99, ms", "times alone", "arrival p99, ms",
+        "of ideal", "service p50 / p99, ms", "times alone", "arrival p99, ms", "served",
     )  # fmt: skip
     return f"### Two trainings under ebb\n\nSame results as alone: {same}.\n\n" + lines(headings, rows)
 
@@ -241,11 +249,13 @@ def histograms(record):
 
 def histogram(title, extra):
     p50, p99 = figures.quantile(extra, 0.5), figures.quantile(extra, 0.99)
-    buckets = figures.coarse(figures.histogram(extra))
+    buckets = figures.coarse(figures.folded(figures.histogram(extra)))
     most = max(count for _, _, count in buckets)
-    drawn = [
-        f"{low:>7,.0f} .. {high:>7,.0f}  {count:>5}  {'#' * round(40 * count / most)}" for low, high, count in buckets
-    ]
+    drawn, end = [], buckets[0][0]
+    for low, high, count in buckets:
+        drawn += ["    ..."] if low != end else []
+        drawn.append(f"{low:>7,.0f} .. {high:>7,.0f}  {count:>5}  {'#' * round(40 * count / most)}".rstrip())
+        end = high
     return f"{title}: p50 {us(p50)} µs, p99 {us(p99)} µs\n\n```\n" + "\n".join(drawn) + "\n```"
 
 
