@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use model::Nanos;
 
+use super::key::{Key, spread};
+
 const STREAMS: usize = 64;
 const NEAR: usize = 4;
 const EVENTS: usize = 256;
@@ -51,21 +53,6 @@ pub enum Change {
     },
 }
 
-/// Which stream is meant. The default stream of a thread is known by the thread.
-pub fn key(handle: usize, per_thread: bool) -> usize {
-    match handle {
-        0 if !per_thread => 1,
-        0 | 2 => thread(),
-        handle => handle,
-    }
-}
-
-/// A number that no two threads share, and that is no handle, for those are addresses of words.
-fn thread() -> usize {
-    thread_local!(static PLACE: u8 = const { 0 });
-    PLACE.with(|place| std::ptr::from_ref(place).addr() << 2 | 2)
-}
-
 impl Bursts {
     pub const fn new() -> Bursts {
         Bursts {
@@ -78,7 +65,7 @@ impl Bursts {
 
     /// A stream was given work.
     #[inline]
-    pub fn given(&self, key: usize, now: impl FnOnce() -> Nanos) -> Change {
+    pub fn given(&self, key: Key, now: impl FnOnce() -> Nanos) -> Change {
         let Some(stream) = self.stream(key) else { return Change::None };
         stream.work.fetch_add(1, Ordering::Relaxed);
         if stream.since.load(Ordering::Relaxed) != 0 {
@@ -98,7 +85,7 @@ impl Bursts {
     }
 
     /// The program has waited for a stream.
-    pub fn waited(&self, key: usize, now: Nanos) -> Change {
+    pub fn waited(&self, key: Key, now: Nanos) -> Change {
         match self.found(key) {
             Some(stream) => self.end(stream, now),
             None => Change::None,
@@ -106,21 +93,21 @@ impl Bursts {
     }
 
     /// An event is recorded behind what the stream was given so far.
-    pub fn recorded(&self, event: usize, key: usize) {
+    pub fn recorded(&self, event: usize, key: Key) {
         let Some(stream) = self.found(key) else { return };
-        let place = &self.events[place(event, EVENTS)];
+        let place = &self.events[spread(event, EVENTS)];
         place.event.store(event, Ordering::Relaxed);
         place.work.store(stream.work.load(Ordering::Relaxed), Ordering::Relaxed);
-        place.stream.store(key, Ordering::Relaxed);
+        place.stream.store(key.0, Ordering::Relaxed);
     }
 
     /// An event has happened: the burst of its stream is over, if the stream was given nothing since.
     pub fn happened(&self, event: usize, now: Nanos) -> Change {
-        let place = &self.events[place(event, EVENTS)];
+        let place = &self.events[spread(event, EVENTS)];
         if place.event.load(Ordering::Relaxed) != event {
             return Change::None;
         }
-        let stream = self.found(place.stream.load(Ordering::Relaxed));
+        let stream = self.found(Key(place.stream.load(Ordering::Relaxed)));
         match stream
             .filter(|stream| stream.work.load(Ordering::Relaxed) == place.work.load(Ordering::Relaxed))
         {
@@ -160,27 +147,27 @@ impl Bursts {
         Change::Ended { lasted, idle }
     }
 
-    fn found(&self, key: usize) -> Option<&Stream> {
-        self.near(key).find(|stream| stream.key.load(Ordering::Relaxed) == key)
+    fn found(&self, key: Key) -> Option<&Stream> {
+        self.near(key).find(|stream| stream.key.load(Ordering::Relaxed) == key.0)
     }
 
     #[inline]
-    fn stream(&self, key: usize) -> Option<&Stream> {
+    fn stream(&self, key: Key) -> Option<&Stream> {
         self.found(key).or_else(|| self.take(key))
     }
 
     /// A place that is free, or whose stream has nothing to do.
     #[cold]
-    fn take(&self, key: usize) -> Option<&Stream> {
+    fn take(&self, key: Key) -> Option<&Stream> {
         self.near(key).find(|stream| {
             let old = stream.key.load(Ordering::Relaxed);
             stream.since.load(Ordering::Relaxed) == 0
-                && stream.key.compare_exchange(old, key, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+                && stream.key.compare_exchange(old, key.0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         })
     }
 
-    fn near(&self, key: usize) -> impl Iterator<Item = &Stream> {
-        let first = place(key, STREAMS);
+    fn near(&self, key: Key) -> impl Iterator<Item = &Stream> {
+        let first = key.place(STREAMS);
         (0..NEAR).map(move |step| &self.streams[(first + step) % STREAMS])
     }
 }
@@ -202,10 +189,6 @@ impl Event {
     }
 }
 
-fn place(key: usize, places: usize) -> usize {
-    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % places
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,32 +196,32 @@ mod tests {
     #[test]
     fn a_burst_lasts_from_the_first_work_to_the_return_of_the_wait() {
         let bursts = Bursts::new();
-        assert_eq!(bursts.given(64, || Nanos(10)), Change::Began);
-        assert_eq!(bursts.given(64, || panic!("the clock is read once a burst")), Change::None);
+        assert_eq!(bursts.given(Key(64), || Nanos(10)), Change::Began);
+        assert_eq!(bursts.given(Key(64), || panic!("the clock is read once a burst")), Change::None);
         let ended = Change::Ended { lasted: Nanos(30), idle: Some(Nanos(10)) };
-        assert_eq!(bursts.waited(64, Nanos(40)), ended);
-        assert_eq!(bursts.waited(64, Nanos(50)), Change::None);
-        assert_eq!(bursts.given(64, || Nanos(60)), Change::Began);
+        assert_eq!(bursts.waited(Key(64), Nanos(40)), ended);
+        assert_eq!(bursts.waited(Key(64), Nanos(50)), Change::None);
+        assert_eq!(bursts.given(Key(64), || Nanos(60)), Change::Began);
     }
 
     #[test]
     fn the_process_is_idle_when_no_stream_has_a_burst() {
         let bursts = Bursts::new();
-        assert_eq!(bursts.given(64, || Nanos(10)), Change::Began);
-        assert_eq!(bursts.given(128, || Nanos(20)), Change::None);
-        assert_eq!(bursts.waited(64, Nanos(30)), Change::Ended { lasted: Nanos(20), idle: None });
+        assert_eq!(bursts.given(Key(64), || Nanos(10)), Change::Began);
+        assert_eq!(bursts.given(Key(128), || Nanos(20)), Change::None);
+        assert_eq!(bursts.waited(Key(64), Nanos(30)), Change::Ended { lasted: Nanos(20), idle: None });
         let last = Change::Ended { lasted: Nanos(20), idle: Some(Nanos(10)) };
-        assert_eq!(bursts.waited(128, Nanos(40)), last);
+        assert_eq!(bursts.waited(Key(128), Nanos(40)), last);
     }
 
     #[test]
     fn an_event_ends_the_burst_only_if_nothing_came_behind_it() {
         let bursts = Bursts::new();
-        bursts.given(64, || Nanos(10));
-        bursts.recorded(0x1000, 64);
-        bursts.given(64, || Nanos(20));
+        bursts.given(Key(64), || Nanos(10));
+        bursts.recorded(0x1000, Key(64));
+        bursts.given(Key(64), || Nanos(20));
         assert_eq!(bursts.happened(0x1000, Nanos(30)), Change::None);
-        bursts.recorded(0x1000, 64);
+        bursts.recorded(0x1000, Key(64));
         assert!(matches!(bursts.happened(0x1000, Nanos(40)), Change::Ended { lasted: Nanos(30), .. }));
         assert_eq!(bursts.happened(0x2000, Nanos(50)), Change::None);
     }
@@ -246,20 +229,11 @@ mod tests {
     #[test]
     fn what_nobody_waits_for_is_given_up_when_it_stands_still() {
         let bursts = Bursts::new();
-        bursts.given(64, || Nanos(10));
+        bursts.given(Key(64), || Nanos(10));
         assert_eq!(bursts.abandon(Nanos(20), &mut |_| ()), 0);
-        bursts.given(64, || Nanos(30));
+        bursts.given(Key(64), || Nanos(30));
         assert_eq!(bursts.abandon(Nanos(40), &mut |_| ()), 0);
         assert_eq!(bursts.abandon(Nanos(50), &mut |_| ()), 1);
-        assert_eq!(bursts.given(64, || Nanos(60)), Change::Began);
-    }
-
-    #[test]
-    fn default_streams_of_threads_differ() {
-        let here = key(0, true);
-        let there = std::thread::scope(|scope| scope.spawn(|| key(2, false)).join().unwrap());
-        assert_ne!(here, there);
-        assert_eq!(key(0, false), 1);
-        assert_eq!(key(2, false), here);
+        assert_eq!(bursts.given(Key(64), || Nanos(60)), Change::Began);
     }
 }

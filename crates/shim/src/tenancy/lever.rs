@@ -41,6 +41,9 @@ mod operation {
 
 impl Lever {
     pub fn find() -> Lever {
+        if crate::surroundings::variable(c"EBB_RUNG").is_some_and(|rung| rung == c"hold") {
+            return Lever::None(Why::SwitchedOff);
+        }
         static SOFTWARE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
         let mut function = SOFTWARE.load(Ordering::Relaxed);
         if function.is_null() {

@@ -16,6 +16,7 @@ pub mod around;
 mod burst;
 mod flight;
 mod keeper;
+mod key;
 mod lever;
 mod membership;
 mod post;
@@ -27,6 +28,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use board::Gpu;
 use cuda_abi::{CUDA_SUCCESS, CUdevice, CUstream, CUuuid};
+use key::Key;
 use post::Post;
 
 use crate::lock::Lock;
@@ -170,22 +172,29 @@ pub fn handed_over(stream: CUstream, per_thread: bool) {
 /// A thread has waited for a stream, or found it done.
 #[inline(always)]
 pub fn waited(stream: CUstream, per_thread: bool) {
-    if let Some(post) = latency_post() {
-        post.burst(post.bursts.waited(burst::key(stream.addr(), per_thread), board::now()));
+    let Some(post) = here() else { return };
+    let key = Key::new(stream.addr(), per_thread);
+    if post.is_latency() {
+        post.burst(post.bursts.waited(key, board::now()));
+    } else {
+        post.streams.waited(key);
     }
 }
 
 /// A thread has waited for everything in its context.
 pub fn waited_for_all() {
-    if let Some(post) = latency_post() {
+    let Some(post) = here() else { return };
+    if post.is_latency() {
         post.bursts.waited_for_all(board::now(), &mut |change| post.burst(change));
+    } else {
+        post.streams.waited_for_all();
     }
 }
 
 /// An event was recorded in a stream.
 pub fn recorded(event: usize, stream: CUstream, per_thread: bool) {
     if let Some(post) = latency_post() {
-        post.bursts.recorded(event, burst::key(stream.addr(), per_thread));
+        post.bursts.recorded(event, Key::new(stream.addr(), per_thread));
     }
 }
 

@@ -16,6 +16,7 @@ use rustix::time::Timespec;
 use super::Inside;
 use super::burst::{Bursts, Change};
 use super::flight::Flight;
+use super::key::Key;
 use super::streams::Streams;
 use crate::arena;
 
@@ -218,11 +219,10 @@ impl Post {
     #[inline]
     pub fn handed_over(&self, stream: CUstream, per_thread: bool) {
         if self.is_latency() {
-            let change = self.bursts.given(super::burst::key(stream.addr(), per_thread), board::now);
-            return self.burst(change);
+            return self.burst(self.bursts.given(Key::new(stream.addr(), per_thread), board::now));
         }
         let given = self.given.fetch_add(1, Ordering::Release) + 1;
-        self.streams.mark(stream.addr(), per_thread);
+        self.streams.mark(Key::new(stream.addr(), per_thread));
         if self.gate.load(Ordering::Relaxed) == Gate::Bounded as u32 {
             self.flight.mark(stream, per_thread, given, board::now());
         }

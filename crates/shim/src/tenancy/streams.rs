@@ -8,8 +8,9 @@
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use cuda_abi::{CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUcontext, CUevent, CUresult, CUstream};
+use cuda_abi::{CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUcontext, CUresult, CUstream};
 
+use super::key::Key;
 use crate::lock::Lock;
 use crate::next;
 
@@ -17,19 +18,10 @@ const PLACES: usize = 128;
 /// How many places a stream may lie in.
 const NEAR: usize = 8;
 
-const LEGACY: usize = 1;
-const PER_THREAD: usize = 2;
-
-const DISABLE_TIMING: u32 = 2;
-
 pub struct Streams {
     places: [Place; PLACES],
     /// A stream found no place, so nothing can be said about all of them.
     overflow: AtomicBool,
-    /// An event behind everything that the default streams of threads were given.
-    fence: AtomicUsize,
-    fence_context: AtomicUsize,
-    fence_pending: AtomicBool,
 }
 
 struct Place {
@@ -42,7 +34,7 @@ struct Place {
 pub enum Work {
     Done,
     Pending,
-    /// Nobody may ask now, or not all streams are known.
+    /// Nobody may ask now, or not about all streams.
     Unknown,
 }
 
@@ -52,26 +44,14 @@ static LOCK: Lock = Lock::new();
 
 impl Streams {
     pub const fn new() -> Streams {
-        Streams {
-            places: [const { Place::new() }; PLACES],
-            overflow: AtomicBool::new(false),
-            fence: AtomicUsize::new(0),
-            fence_context: AtomicUsize::new(0),
-            fence_pending: AtomicBool::new(false),
-        }
+        Streams { places: [const { Place::new() }; PLACES], overflow: AtomicBool::new(false) }
     }
 
     /// A stream was given work.
     #[inline]
-    pub fn mark(&self, handle: usize, per_thread: bool) {
-        let stream = match handle {
-            0 if per_thread => PER_THREAD,
-            0 => LEGACY,
-            handle => handle,
-        };
-        let first = first_place(stream);
-        for place in self.near(first) {
-            if place.stream.load(Ordering::Relaxed) == stream {
+    pub fn mark(&self, key: Key) {
+        for place in self.near(key) {
+            if place.stream.load(Ordering::Relaxed) == key.0 {
                 // Read before written: threads that share a stream need not fight for the line.
                 if !place.marked.load(Ordering::Relaxed) {
                     place.marked.store(true, Ordering::Release);
@@ -79,31 +59,47 @@ impl Streams {
                 return;
             }
         }
-        self.remember(stream, first);
+        self.remember(key);
     }
 
-    fn near(&self, first: usize) -> impl Iterator<Item = &Place> {
+    /// The program has waited for a stream. Only of those that cannot be asked about is that worth knowing.
+    pub fn waited(&self, key: Key) {
+        if key.is_of_thread() {
+            let own = |place: &&Place| place.stream.load(Ordering::Relaxed) == key.0;
+            self.near(key).filter(own).for_each(|place| place.marked.store(false, Ordering::Release));
+        }
+    }
+
+    pub fn waited_for_all(&self) {
+        let of_threads = |place: &&Place| Key(place.stream.load(Ordering::Relaxed)).is_of_thread();
+        self.places.iter().filter(of_threads).for_each(|place| place.marked.store(false, Ordering::Release));
+    }
+
+    fn near(&self, key: Key) -> impl Iterator<Item = &Place> {
+        let first = key.place(PLACES);
         (0..NEAR).map(move |step| &self.places[(first + step) % PLACES])
     }
 
+    /// In a free place, or in that of a stream which has nothing to do.
     #[cold]
-    fn remember(&self, stream: usize, first: usize) {
+    fn remember(&self, key: Key) {
         let mut context: CUcontext = ptr::null_mut();
         // SAFETY: a place for the answer. A thread that has just used a stream has a context, or the stream has one.
         let _ = unsafe { next::call::cuCtxGetCurrent(&mut context) };
-        for place in self.near(first) {
-            let free = place.stream.compare_exchange(0, stream, Ordering::AcqRel, Ordering::Relaxed);
-            if free.is_ok() || free == Err(stream) {
+        let Some(_held) = LOCK.acquire() else { return self.overflow.store(true, Ordering::Relaxed) };
+        let idle = |place: &&Place| !place.marked.load(Ordering::Acquire);
+        match self.near(key).find(idle) {
+            Some(place) => {
+                place.stream.store(key.0, Ordering::Relaxed);
                 place.context.store(context.expose_provenance(), Ordering::Relaxed);
                 place.marked.store(true, Ordering::Release);
-                return;
             }
+            None => self.overflow.store(true, Ordering::Relaxed),
         }
-        self.overflow.store(true, Ordering::Relaxed);
     }
 
-    /// Whether everything that was handed over so far is done. `closed`: nobody hands over more meanwhile.
-    pub fn work(&self, closed: bool) -> Work {
+    /// Whether everything that was handed over so far is done.
+    pub fn work(&self) -> Work {
         let Some(_held) = LOCK.acquire() else { return Work::Unknown };
         if is_capturing() || self.overflow.load(Ordering::Relaxed) {
             return Work::Unknown;
@@ -114,7 +110,7 @@ impl Streams {
             if !place.marked.swap(false, Ordering::AcqRel) {
                 continue;
             }
-            let work = self.ask(place, closed);
+            let work = ask(place);
             if work != Work::Done {
                 place.marked.store(true, Ordering::Release);
                 sum = work;
@@ -122,47 +118,6 @@ impl Streams {
             }
         }
         sum
-    }
-
-    fn ask(&self, place: &Place, closed: bool) -> Work {
-        let stream = place.stream.load(Ordering::Relaxed);
-        let context = place.context.load(Ordering::Relaxed);
-        if stream == 0 {
-            return Work::Done;
-        }
-        within(context, || match stream {
-            PER_THREAD if !closed => Work::Unknown,
-            PER_THREAD => self.ask_fence(context),
-            // SAFETY: a stream that exists: who destroys it forgets it first, and waits for the lock we hold.
-            _ => answer(unsafe { next::call::cuStreamQuery(stream as CUstream) }),
-        })
-    }
-
-    /// The default stream of another thread cannot be asked for. But the legacy stream waits for all of them, so an event
-    /// there is behind what they were given; and while nobody hands over more, it holds nobody up.
-    fn ask_fence(&self, context: usize) -> Work {
-        let mut fence: CUevent = ptr::with_exposed_provenance_mut(self.fence.load(Ordering::Relaxed));
-        if fence.is_null() || self.fence_context.load(Ordering::Relaxed) != context {
-            // SAFETY: a context is current; a place for the event.
-            if unsafe { next::call::cuEventCreate(&mut fence, DISABLE_TIMING) } != CUDA_SUCCESS {
-                return Work::Unknown;
-            }
-            self.fence.store(fence.expose_provenance(), Ordering::Relaxed);
-            self.fence_context.store(context, Ordering::Relaxed);
-            self.fence_pending.store(false, Ordering::Relaxed);
-        }
-        if !self.fence_pending.swap(true, Ordering::Relaxed) {
-            // SAFETY: our own event, in the context that is current.
-            if unsafe { next::call::cuEventRecord(fence, LEGACY as CUstream) } != CUDA_SUCCESS {
-                return Work::Unknown;
-            }
-        }
-        // SAFETY: our own event.
-        let work = answer(unsafe { next::call::cuEventQuery(fence) });
-        if work != Work::Pending {
-            self.fence_pending.store(false, Ordering::Relaxed);
-        }
-        work
     }
 
     /// A stream is about to be destroyed.
@@ -182,8 +137,6 @@ impl Streams {
             place.marked.store(false, Ordering::Relaxed);
         }
         self.overflow.store(false, Ordering::Relaxed);
-        // The event went with its context, or will.
-        self.fence.store(0, Ordering::Relaxed);
     }
 }
 
@@ -193,8 +146,17 @@ impl Place {
     }
 }
 
-fn first_place(stream: usize) -> usize {
-    (stream.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % PLACES
+fn ask(place: &Place) -> Work {
+    let stream = place.stream.load(Ordering::Relaxed);
+    match stream {
+        0 => Work::Done,
+        // The default stream of another thread has no name by which it could be asked for.
+        _ if Key(stream).is_of_thread() => Work::Unknown,
+        _ => within(place.context.load(Ordering::Relaxed), || {
+            // SAFETY: a stream that exists: who destroys it forgets it first, and waits for the lock we hold.
+            answer(unsafe { next::call::cuStreamQuery(stream as CUstream) })
+        }),
+    }
 }
 
 fn within(context: usize, work: impl FnOnce() -> Work) -> Work {

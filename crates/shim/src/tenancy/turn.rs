@@ -24,6 +24,8 @@ use crate::log::say;
 
 /// How often is looked whether a stream is done, when somebody waits for it.
 const DRAIN_LOOK: Nanos = Nanos::from_micros(50);
+/// Beyond the time that may be in flight.
+const DRAIN_MARGIN: Nanos = Nanos::from_millis(2);
 /// Without a lever, the longest time that others wait for work that does not end.
 const DRAIN_AT_MOST: Nanos = Nanos::from_millis(250);
 /// When to try again what the driver refused.
@@ -230,8 +232,13 @@ impl Turn {
         now: Nanos,
     ) -> Nanos {
         let long = now.since(from);
-        if !super::is_quiet() || post.streams.work(true) != Work::Done {
-            let patience = if lever.is_some() { settings.in_flight } else { DRAIN_AT_MOST };
+        let work = if super::is_quiet() { post.streams.work() } else { Work::Pending };
+        if work != Work::Done {
+            let patience = match (lever, work) {
+                (None, Work::Pending) => DRAIN_AT_MOST,
+                // What cannot be asked about is most likely done after the time that may be in flight, and a little more.
+                _ => settings.in_flight + DRAIN_MARGIN,
+            };
             if long < patience {
                 return DRAIN_LOOK;
             }
@@ -265,7 +272,7 @@ impl Turn {
         let given = post.given();
         let moves = given != self.given;
         // A thread that is inside the driver may keep others from asking it.
-        let busy = moves || !super::is_quiet() || post.streams.work(false) != Work::Done;
+        let busy = moves || !super::is_quiet() || post.streams.work() != Work::Done;
         self.stuck_since = if moves || !busy { None } else { self.stuck_since.or(Some(now)) };
         self.given = given;
         self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
