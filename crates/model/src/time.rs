@@ -82,10 +82,14 @@ impl From<Nanos> for Duration {
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            // Settings are round, and should read so.
-            n if n >= 1_000_000_000 && n.is_multiple_of(1_000_000_000) => write!(f, "{} s", n / 1_000_000_000),
-            n if n >= 1_000_000 && n.is_multiple_of(1_000_000) => write!(f, "{} ms", n / 1_000_000),
-            n if n >= 1_000 && n.is_multiple_of(1_000) => write!(f, "{} µs", n / 1_000),
+            // Settings are round, and should read so; but nobody reads more than four digits.
+            n if n >= 1_000_000_000 && n.is_multiple_of(1_000_000_000) => {
+                write!(f, "{} s", n / 1_000_000_000)
+            }
+            n if (1_000_000..10_000_000_000).contains(&n) && n.is_multiple_of(1_000_000) => {
+                write!(f, "{} ms", n / 1_000_000)
+            }
+            n if (1_000..10_000_000).contains(&n) && n.is_multiple_of(1_000) => write!(f, "{} µs", n / 1_000),
             n if n < 10_000 => write!(f, "{n} ns"),
             n if n < 10_000_000 => write!(f, "{:.1} µs", n as f64 * 1e-3),
             n if n < 10_000_000_000 => write!(f, "{:.1} ms", n as f64 * 1e-6),
@@ -158,8 +162,23 @@ mod tests {
 
     #[test]
     fn display_picks_the_unit_a_reader_wants() {
-        assert_eq!(Nanos(950).to_string(), "950 ns");
-        assert_eq!(Nanos::from_micros(50).to_string(), "50.0 µs");
-        assert_eq!(Nanos::from_millis(20).to_string(), "20.0 ms");
+        let shown = |nanos| Nanos(nanos).to_string();
+        assert_eq!(shown(950), "950 ns");
+        assert_eq!(shown(9_999), "9999 ns");
+        assert_eq!(shown(50_300), "50.3 µs");
+        assert_eq!(shown(20_040_000), "20.0 ms");
+        assert_eq!(shown(12_345_678_901), "12.35 s");
+        assert_eq!(shown(12_346_000_000), "12.35 s");
+    }
+
+    #[test]
+    fn round_times_read_round() {
+        assert_eq!(Nanos::ZERO.to_string(), "0 ns");
+        assert_eq!(Nanos::from_micros(1).to_string(), "1 µs");
+        assert_eq!(Nanos::from_micros(500).to_string(), "500 µs");
+        assert_eq!(Nanos::from_micros(2_048).to_string(), "2048 µs");
+        assert_eq!(Nanos::from_millis(50).to_string(), "50 ms");
+        assert_eq!(Nanos::from_millis(1_500).to_string(), "1500 ms");
+        assert_eq!(Nanos::from_millis(60_000).to_string(), "60 s");
     }
 }

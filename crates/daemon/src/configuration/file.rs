@@ -221,7 +221,7 @@ mod tests {
             after("[token]\nquantum = \"30\""),
             "3: `30` is no time; write a number and a unit, such as 500us, 20ms or 1s"
         );
-        assert_eq!(after("[token]\ngrace = \"1us\""), "3: 1000 ns is not between 1000.0 µs and 60.00 s");
+        assert_eq!(after("[token]\ngrace = \"1us\""), "3: 1 µs is not between 1 ms and 60 s");
         let rule = "[[ceiling]]\nuid = 1\nclass = \"fast\"";
         assert_eq!(after(rule), "4: `fast` is not one of latency, best-effort");
         assert!(after("[[ceiling]]\nuid = 1").contains("class"));
