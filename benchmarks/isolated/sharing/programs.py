@@ -1,4 +1,4 @@
-"""The tenants' programs: how each is started, and the one that must be compiled."""
+"""The tenants' programs: how each is started, and those that must be compiled."""
 
 import shutil
 import subprocess
@@ -33,14 +33,33 @@ class Programs:
     def _python_program(self, name, *arguments):
         return [self._python, str(HERE / name), *arguments]
 
+    def floor(self, words):
+        program = self._python_program("fake_floor.py") if self._fake else [str(self._compiled("floor.cu"))]
+        return [*program, str(words)]
+
+    def levers(self):
+        """What is preloaded into the program above."""
+        if self._fake:
+            return None
+        compiler = [found("cc"), "-O2", "-std=gnu11", "-shared", "-fPIC", "-pthread"]
+        return self._made("levers.so", compiler, "levers.c")
+
     def _compiled(self, source):
-        target = self._work / Path(source).stem
+        nvcc = [found("nvcc", TOOLKITS), "-O2", "-std=c++17", "-arch=native", "-cudart", "static"]
+        return self._made(Path(source).stem, nvcc, source)
+
+    def _made(self, name, compiler, source):
+        target = self._work / name
         if not target.exists():
-            nvcc = shutil.which("nvcc") or next((p for t in TOOLKITS if (p := shutil.which("nvcc", path=t))), None)
-            if nvcc is None:
-                raise Unavailable("there is no nvcc")
-            command = [nvcc, "-O2", "-std=c++17", "-arch=native", "-cudart", "static", "-o", target, HERE / source]
+            command = [*compiler, "-o", str(target), str(HERE / source)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
             if done.returncode != 0:
-                raise Unavailable(f"nvcc failed: {done.stderr.strip()[-400:]}")
+                raise Unavailable(f"{Path(command[0]).name} failed: {done.stderr.strip()[-400:]}")
         return target
+
+
+def found(compiler, places=()):
+    path = shutil.which(compiler) or next((p for place in places if (p := shutil.which(compiler, path=place))), None)
+    if path is None:
+        raise Unavailable(f"there is no {compiler}")
+    return path

@@ -188,8 +188,8 @@ def serving(record):
     busy = "; ".join(f"{phase} {share(g)} ({share(r)})" for phase, (g, r) in shares.items())
     headings = (
         "sharing", "beside", "graph: service p50 / p99, ms", "times alone", "arrival p99, ms",
-        "eager: service p50 / p99, ms", "times alone", "arrival p99, ms", "served, graph / eager", "iterations/s graph / eager",
-        "of ideal: graph / eager / both", "of what requests leave", "same results",
+        "eager: service p50 / p99, ms", "times alone", "arrival p99, ms", "served, graph / eager",
+        "iterations/s graph / eager", "of ideal: graph / eager / both", "of what requests leave", "same results",
     )  # fmt: skip
     about = (
         f"Alone: {trained or '–'}. Share of the time in which the latency tenant alone keeps the GPU busy, by the "
