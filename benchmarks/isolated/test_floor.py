@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import io
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -121,20 +122,111 @@ class AllSections(unittest.TestCase):
         self.assertEqual({row["row"] for row in self.measure(limit=1e-9).rows}, {"remark"})
 
 
+# Stands in for the kernel: makes and frees what it is asked to, and keeps the control calls.
+KERNEL = """
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+struct call { uint32_t client, object, command, fd; unsigned char parameters[536]; } calls[16];
+int calls_made;
+uint32_t refuse;
+long fake_syscall(long number, ...) {
+    va_list arguments;
+    va_start(arguments, number);
+    int fd = va_arg(arguments, int);
+    unsigned long request = va_arg(arguments, unsigned long);
+    uint32_t *word = va_arg(arguments, uint32_t *);
+    va_end(arguments);
+    if ((request & 0xffff) != 0x462a) return 0;
+    struct call *call = &calls[calls_made++];
+    *call = (struct call){word[0], word[1], word[2], fd, {0}};
+    memcpy(call->parameters, *(void **)(word + 4), word[6]);
+    word[7] = refuse;
+    return 0;
+}
+"""
+
+
+class Call(ctypes.Structure):
+    names = ("client", "object", "command", "fd")
+    _fields_ = [(name, ctypes.c_uint32) for name in names] + [("parameters", ctypes.c_ubyte * 536)]
+
+
 @unittest.skipUnless(shutil.which("cc"), "there is no C compiler")
 class Levers(unittest.TestCase):
-    def test_it_compiles_without_a_warning_and_pulls_nothing_where_there_is_nothing(self):
-        with tempfile.TemporaryDirectory() as folder:
-            library = Path(folder, "levers.so")
-            flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]
-            subprocess.run(["cc", *flags, "-o", library, HERE / "levers.c"], check=True, timeout=60)
-            pull = ctypes.CDLL(str(library)).levers_pull
-        pull.restype = ctypes.c_long
-        value = ctypes.c_uint64(1)
-        for lever in (b"set", b"get", b"preempt", b"disable", b"enable", b"interleave", b"mode"):
-            self.assertEqual(pull(lever, ctypes.byref(value)), -2, lever)
-        self.assertEqual((pull(b"channels", ctypes.byref(value)), value.value), (0, 0))
-        self.assertEqual(pull(b"clocks", ctypes.byref(value)), -3)
+    CLIENT, SUBDEVICE, GROUP, COPIES, FD = 0xC1D0, 0x5C00, 0x6000, 0x7000, 33
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        kernel, library = Path(folder.name, "kernel.c"), Path(folder.name, "levers.so")
+        kernel.write_text(KERNEL)
+        flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-Dsyscall=fake_syscall"]
+        subprocess.run(["cc", *flags, "-o", library, HERE / "levers.c", kernel], check=True, timeout=60)
+        self.library = ctypes.CDLL(str(library))
+        self.library.levers_pull.restype = ctypes.c_long
+
+    def pull(self, lever, value=0):
+        word = ctypes.c_uint64(value)
+        return self.library.levers_pull(lever.encode(), ctypes.byref(word)), word.value
+
+    def make(self, parent, handle, object_class, engine=0, status=0):
+        parameters = struct.pack("<4I", 0, 0, 0, engine)
+        place = ctypes.create_string_buffer(parameters, len(parameters))
+        address = ctypes.addressof(place) if engine else 0
+        head = struct.pack("<4IQ", self.CLIENT, parent, handle, object_class, address)
+        self.ioctl(0xC030462B, head + struct.pack("<Q4I", 0, 0, 0, status, 0))
+
+    def ioctl(self, request, argument):
+        place = ctypes.create_string_buffer(argument, len(argument))
+        self.library.ioctl(self.FD, ctypes.c_ulong(request), place)
+
+    def context(self):
+        self.make(0xD0, self.SUBDEVICE, 0x2080)
+        for group, engine in ((self.GROUP, 1), (self.COPIES, 11)):
+            self.make(0xD0, group, 0xA06C, engine)
+            for channel in (1, 2):
+                self.make(group, group + channel, 0xC86F)
+
+    def calls(self):
+        made = ctypes.c_int.in_dll(self.library, "calls_made").value
+        return list((Call * 16).in_dll(self.library, "calls"))[:made]
+
+    def test_it_pulls_nothing_where_there_is_nothing(self):
+        self.make(0xD0, self.GROUP, 0xA06C, 1, status=0x1A)
+        for lever in ("set", "get", "preempt", "disable", "enable", "interleave", "mode"):
+            self.assertEqual(self.pull(lever, 1)[0], -2, lever)
+        self.assertEqual(self.pull("channels"), (0, 0))
+        self.assertEqual(self.pull("clocks")[0], -3)
+        self.assertEqual(self.calls(), [])
+
+    def test_a_slice_is_set_for_the_group_of_kernels_only(self):
+        self.context()
+        self.assertEqual((self.pull("groups"), self.pull("channels")), ((0, 1), (0, 2)))
+        self.assertEqual(self.pull("set", 1)[0], 0)
+        (call,) = self.calls()
+        self.assertEqual((call.client, call.object, call.fd), (self.CLIENT, self.GROUP, self.FD))
+        self.assertEqual((call.command, bytes(call.parameters[:8])), (0xA06C0103, struct.pack("<Q", 1)))
+
+    def test_the_channels_of_kernels_are_disabled_by_the_subdevice(self):
+        self.context()
+        self.assertEqual(self.pull("disable")[0], 0)
+        (call,) = self.calls()
+        self.assertEqual((call.object, call.command), (self.SUBDEVICE, 0x2080110B))
+        words = struct.unpack("<134I", bytes(call.parameters))
+        self.assertEqual((words[:3], words[6:9]), ((1, 2, 0), (self.CLIENT, self.CLIENT, 0)))
+        self.assertEqual(words[70:73], (self.GROUP + 1, self.GROUP + 2, 0))
+
+    def test_what_was_freed_is_left_alone(self):
+        self.context()
+        self.ioctl(0xC0104629, struct.pack("<4I", self.CLIENT, 0xD0, self.GROUP, 0))
+        self.assertEqual((self.pull("groups"), self.pull("channels")), ((0, 0), (0, 0)))
+        self.assertEqual(self.pull("preempt")[0], -2)
+
+    def test_a_refusal_is_the_drivers_status(self):
+        self.context()
+        ctypes.c_uint32.in_dll(self.library, "refuse").value = 0x1B
+        self.assertEqual(self.pull("interleave", 2)[0], 0x1B)
 
 
 class Arguments(unittest.TestCase):
