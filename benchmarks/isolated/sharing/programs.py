@@ -1,5 +1,6 @@
 """The tenants' programs: how each is started, and those that must be compiled."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -41,11 +42,11 @@ class Programs:
         """What is preloaded into the program above."""
         if self._fake:
             return None
-        compiler = [found("cc"), "-O2", "-std=gnu11", "-shared", "-fPIC", "-pthread"]
+        compiler = [found("cc", "gcc", "clang"), "-O2", "-std=gnu11", "-shared", "-fPIC", "-pthread"]
         return self._made("levers.so", compiler, "levers.c")
 
     def _compiled(self, source):
-        nvcc = [found("nvcc", TOOLKITS), "-O2", "-std=c++17", "-arch=native", "-cudart", "static"]
+        nvcc = [found("nvcc"), "-O2", "-std=c++17", "-arch=native", "-cudart", "static"]
         return self._made(Path(source).stem, nvcc, source)
 
     def _made(self, name, compiler, source):
@@ -58,8 +59,10 @@ class Programs:
         return target
 
 
-def found(compiler, places=()):
-    path = shutil.which(compiler) or next((p for place in places if (p := shutil.which(compiler, path=place))), None)
-    if path is None:
-        raise Unavailable(f"there is no {compiler}")
-    return path
+def found(*compilers):
+    """The first of these that is there."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *TOOLKITS])
+    for compiler in compilers:
+        if place := shutil.which(compiler, path=path):
+            return place
+    raise Unavailable(f"there is no {compilers[0]}")
