@@ -44,10 +44,13 @@ struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     None,
-    /// It was idle.
-    Began,
+    /// It was idle until now.
+    Began {
+        at: Nanos,
+    },
     /// A burst of this length ended; with it, the process became idle, having been busy since then.
     Ended {
+        at: Nanos,
         lasted: Nanos,
         idle: Option<Nanos>,
     },
@@ -81,7 +84,7 @@ impl Bursts {
             return Change::None;
         }
         self.busy_since.store(now.0, Ordering::Relaxed);
-        Change::Began
+        Change::Began { at: now }
     }
 
     /// The program has waited for a stream.
@@ -144,7 +147,7 @@ impl Bursts {
         let lasted = now.since(Nanos(since));
         let last = self.open.fetch_sub(1, Ordering::AcqRel) == 1;
         let idle = last.then(|| Nanos(self.busy_since.load(Ordering::Relaxed)));
-        Change::Ended { lasted, idle }
+        Change::Ended { at: now, lasted, idle }
     }
 
     fn found(&self, key: Key) -> Option<&Stream> {
@@ -196,21 +199,22 @@ mod tests {
     #[test]
     fn a_burst_lasts_from_the_first_work_to_the_return_of_the_wait() {
         let bursts = Bursts::new();
-        assert_eq!(bursts.given(Key(64), || Nanos(10)), Change::Began);
+        assert_eq!(bursts.given(Key(64), || Nanos(10)), Change::Began { at: Nanos(10) });
         assert_eq!(bursts.given(Key(64), || panic!("the clock is read once a burst")), Change::None);
-        let ended = Change::Ended { lasted: Nanos(30), idle: Some(Nanos(10)) };
+        let ended = Change::Ended { at: Nanos(40), lasted: Nanos(30), idle: Some(Nanos(10)) };
         assert_eq!(bursts.waited(Key(64), Nanos(40)), ended);
         assert_eq!(bursts.waited(Key(64), Nanos(50)), Change::None);
-        assert_eq!(bursts.given(Key(64), || Nanos(60)), Change::Began);
+        assert_eq!(bursts.given(Key(64), || Nanos(60)), Change::Began { at: Nanos(60) });
     }
 
     #[test]
     fn the_process_is_idle_when_no_stream_has_a_burst() {
         let bursts = Bursts::new();
-        assert_eq!(bursts.given(Key(64), || Nanos(10)), Change::Began);
+        assert_eq!(bursts.given(Key(64), || Nanos(10)), Change::Began { at: Nanos(10) });
         assert_eq!(bursts.given(Key(128), || Nanos(20)), Change::None);
-        assert_eq!(bursts.waited(Key(64), Nanos(30)), Change::Ended { lasted: Nanos(20), idle: None });
-        let last = Change::Ended { lasted: Nanos(20), idle: Some(Nanos(10)) };
+        let first = Change::Ended { at: Nanos(30), lasted: Nanos(20), idle: None };
+        assert_eq!(bursts.waited(Key(64), Nanos(30)), first);
+        let last = Change::Ended { at: Nanos(40), lasted: Nanos(20), idle: Some(Nanos(10)) };
         assert_eq!(bursts.waited(Key(128), Nanos(40)), last);
     }
 
@@ -234,6 +238,6 @@ mod tests {
         bursts.given(Key(64), || Nanos(30));
         assert_eq!(bursts.abandon(Nanos(40), &mut |_| ()), 0);
         assert_eq!(bursts.abandon(Nanos(50), &mut |_| ()), 1);
-        assert_eq!(bursts.given(Key(64), || Nanos(60)), Change::Began);
+        assert_eq!(bursts.given(Key(64), || Nanos(60)), Change::Began { at: Nanos(60) });
     }
 }

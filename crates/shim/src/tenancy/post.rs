@@ -241,8 +241,8 @@ impl Post {
         let Some(seat) = self.seat() else { return };
         match change {
             Change::None => {}
-            Change::Began => seat.activate(board::now()),
-            Change::Ended { lasted, idle } => {
+            Change::Began { at } => seat.activate(at),
+            Change::Ended { at, lasted, idle } => {
                 let tally = seat.tally();
                 tally.bursts.add(1);
                 tally.burst_ns.add(lasted.0);
@@ -251,9 +251,8 @@ impl Post {
                     tally.slo_missed.add(1);
                 }
                 if let Some(since) = idle {
-                    let now = board::now();
-                    tally.gpu_ns.add(now.since(since).0);
-                    seat.deactivate(now, since);
+                    tally.gpu_ns.add(at.since(since).0);
+                    seat.deactivate(at, since);
                 }
             }
         }
