@@ -130,6 +130,26 @@ impl Seat {
         others.into_iter().any(|(seat, _)| Standing::of(&seat.standing).wants())
     }
 
+    /// Whether there is another best-effort seat, whatever it wants.
+    pub fn has_company(&self) -> bool {
+        let others =
+            self.board.layout.used().iter().zip(0u16..).filter(|(_, number)| *number != self.place.seat);
+        let taken = others.into_iter().filter(|(seat, _)| Standing::of(&seat.standing).is_taken());
+        taken.into_iter().any(|(seat, _)| seat.terms.read().class == model::Class::BestEffort)
+    }
+
+    /// Who would have the token if we passed it now, having had it for `used`. Nothing is charged, and nothing passed.
+    pub fn heir(
+        &self,
+        now: Nanos,
+        used: Nanos,
+        choose: &mut dyn FnMut(&[Claim]) -> Option<usize>,
+    ) -> Option<Place> {
+        let mut claims = claim::collect(&self.board, now);
+        claims.update(self.place, self.charged(&claims, now, used), now);
+        choose(claims.as_slice()).and_then(|place| claims.as_slice().get(place)).map(|claim| claim.place)
+    }
+
     /// Asks for the token, which we want from now on: takes it when it is free, or when its holder has shown no life for
     /// longer than the grace. A paused seat does not get it.
     pub fn try_hold(&self, now: Nanos) -> Turn {
@@ -247,6 +267,19 @@ impl Seat {
 
     /// Moves our virtual time, and the floor for newcomers; the claims as they are then.
     fn charge(&self, mut claims: claim::Claims, now: Nanos, used: Nanos) -> claim::Claims {
+        let (own, after) = (self.own(), self.charged(&claims, now, used));
+        own.virtual_time.store(after.0, Ordering::Relaxed);
+        // We wait anew from now on: among equals, everybody else is first.
+        own.wanted_since.store(now.0, Ordering::Relaxed);
+        claims.update(self.place, after, now);
+        if let Some(least) = claims.as_slice().iter().map(|claim| claim.virtual_time).min() {
+            self.board.layout.round.floor.fetch_max(least.0, Ordering::Relaxed);
+        }
+        claims
+    }
+
+    /// Our virtual time once `used` is charged.
+    fn charged(&self, claims: &claim::Claims, now: Nanos, used: Nanos) -> Nanos {
         let own = self.own();
         let tenant = own.tenant.load(Ordering::Relaxed);
         let others = claims.as_slice().iter().filter(|claim| claim.place.seat != self.place.seat);
@@ -256,16 +289,7 @@ impl Seat {
             contested = contested.max(now.since(other.wanted_since));
         }
         let charged = used.min(contested).scaled(siblings, self.terms().weight);
-        let before = Nanos(own.virtual_time.load(Ordering::Relaxed));
-        let after = before + charged;
-        own.virtual_time.store(after.0, Ordering::Relaxed);
-        // We wait anew from now on: among equals, everybody else is first.
-        own.wanted_since.store(now.0, Ordering::Relaxed);
-        claims.update(self.place, after, now);
-        if let Some(least) = claims.as_slice().iter().map(|claim| claim.virtual_time).min() {
-            self.board.layout.round.floor.fetch_max(least.0, Ordering::Relaxed);
-        }
-        claims
+        Nanos(own.virtual_time.load(Ordering::Relaxed)) + charged
     }
 
     fn own(&self) -> &'static layout::Seat {

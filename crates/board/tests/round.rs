@@ -26,7 +26,9 @@ fn rotate(board: &Board, seats: &[Seat], turns: usize) -> Vec<u64> {
         for seat in seats {
             seat.beat(now);
         }
+        let heir = seats[holder].heir(now, ms(30), &mut fairly);
         let next = seats[holder].pass(now, ms(30), &mut fairly).unwrap();
+        assert_eq!(heir, Some(next), "who would have it has it");
         assert_eq!(board.token(), Some((next, now)));
         holder = seats.iter().position(|seat| seat.place() == next).unwrap();
     }
@@ -51,6 +53,29 @@ fn siblings_divide_their_tenants_share() {
     let used = rotate(&board, &seats, 600);
     assert!(used[3].abs_diff(300 * 30) <= 60, "{used:?}");
     assert!(used[..3].iter().all(|used| used.abs_diff(100 * 30) <= 60), "{used:?}");
+}
+
+#[test]
+fn to_ask_for_the_heir_changes_nothing() {
+    let board = board();
+    let (a, b) = (sit(&board, 1, 1), sit(&board, 2, 1));
+    assert!(holds(&a, ms(10)) && !holds(&b, ms(10)));
+    for _ in 0..3 {
+        assert_eq!(a.heir(ms(40), ms(30), &mut fairly), Some(b.place()));
+        assert_eq!(a.holds(), Some(ms(10)));
+    }
+    assert_eq!(board.seats().map(|(_, seat)| seat.virtual_time).max(), Some(Nanos::ZERO));
+}
+
+#[test]
+fn company_is_another_best_effort_seat_and_nobody_else() {
+    let board = board();
+    let (a, b) = (sit(&board, 1, 1), sit(&board, 2, 1));
+    assert!(a.has_company() && b.has_company());
+    board.change(b.place(), Change::Class(Class::Latency));
+    assert!(!a.has_company() && b.has_company());
+    board.free(a.place());
+    assert!(!b.has_company());
 }
 
 #[test]

@@ -34,6 +34,8 @@ const STOP_AGAIN: Nanos = Nanos::from_millis(10);
 const COMING_BACK: Nanos = Nanos::from_millis(50);
 /// Work of which nothing is done for so long may be standing still, because somebody is on the GPU out of turn.
 const STUCK: Nanos = Nanos::from_millis(250);
+/// How long one steps aside then.
+const ASIDE: std::time::Duration = std::time::Duration::from_millis(20);
 /// How often a holder that nobody waits for looks how busy it is.
 const SAMPLE: Nanos = Nanos::from_millis(100);
 const IDLE: Nanos = Nanos::from_millis(250);
@@ -112,7 +114,8 @@ impl Turn {
             let (before, taken) = (seat.board().token(), seat.tally().taken_over.get());
             match seat.try_hold(now) {
                 board::Turn::Others { look_again } => return look_again,
-                board::Turn::Mine { .. } => self.begin(post, seat, lever, now),
+                board::Turn::Mine { .. } if !self.resume(seat, lever) => return STOP_AGAIN,
+                board::Turn::Mine { .. } => self.begin(post, seat, now),
             }
             if seat.tally().taken_over.get() != taken {
                 self.stray = before.map(|(place, _)| Stray { place, lost: now, back: None });
@@ -139,12 +142,11 @@ impl Turn {
         std::mem::take(&mut self.stopped)
     }
 
-    /// Whether somebody may have work on the GPU out of turn: one who lost the token, or, for all that can be seen, one who
-    /// never had it.
+    /// Whether one who lost the token may still have work on the GPU.
     pub fn beside_stray(&mut self, seat: &Seat, now: Nanos) -> bool {
         let gone = self.stray.as_mut().is_some_and(|stray| stray.is_gone(seat, now));
         self.stray.take_if(|_| gone);
-        self.stray.is_some() || self.stuck_since.is_some_and(|since| now.since(since) > STUCK)
+        self.stray.is_some()
     }
 
     /// Somebody took the token, because this process showed no life. Two must not be on the GPU together.
@@ -160,12 +162,16 @@ impl Turn {
         self.stopped = true;
     }
 
-    fn begin(&mut self, post: &Post, seat: &Seat, lever: Option<Lever>, now: Nanos) {
-        if std::mem::take(&mut self.stopped)
-            && let Some(lever) = lever
-        {
-            let _ = lever.resume();
-        }
+    /// Lets what was stopped go on. Whether it does: a tenant that holds the token and stands still must try again.
+    fn resume(&mut self, seat: &Seat, lever: Option<Lever>) -> bool {
+        // Also if the process has come to work on several GPUs meanwhile, and would not be stopped any more.
+        let resumed = !self.stopped || lever.unwrap_or_else(Lever::find).resume().is_ok();
+        seat.tally().refusals.add(u64::from(!resumed));
+        self.stopped = !resumed;
+        resumed
+    }
+
+    fn begin(&mut self, post: &Post, seat: &Seat, now: Nanos) {
         self.state = State::Holding;
         self.since = now;
         self.contended = None;
@@ -184,6 +190,10 @@ impl Turn {
         settings: &Settings,
         now: Nanos,
     ) -> Nanos {
+        let stuck = self.stuck_since.is_some_and(|since| now.since(since) > STUCK);
+        if let Some(lever) = lever.filter(|_| stuck && seat.has_company()) {
+            self.step_aside(seat, lever);
+        }
         if !seat.others_want() {
             self.contended = None;
             post.set_gate(Gate::Open);
@@ -200,10 +210,29 @@ impl Turn {
             post.set_gate(if lever.is_some() { Gate::Open } else { Gate::Bounded });
             return settings.idle.min((begun + settings.quantum).since(now));
         }
+        let used = now.since(self.since);
+        if seat.heir(now, used, &mut choose) == Some(seat.place()) {
+            // Nobody else has a better claim: there is no reason to stop for another quantum.
+            let own = seat.place();
+            seat.pass(now, used, &mut |claims| claims.iter().position(|claim| claim.place == own));
+            self.since = now;
+            return Nanos::ZERO;
+        }
         match lever {
             Some(lever) if lever.stop().is_ok() => self.end_stopped(post, seat, now),
             _ => self.begin_to_drain(post, now),
         }
+    }
+
+    /// Nothing moves. If somebody is on the GPU out of turn, he can only leave it while we are not there.
+    fn step_aside(&mut self, seat: &Seat, lever: Lever) {
+        say!("nothing is done; stepping aside");
+        if lever.stop().is_ok() {
+            std::thread::sleep(ASIDE);
+            self.stopped = true;
+            self.resume(seat, Some(lever));
+        }
+        self.stuck_since = None;
     }
 
     /// Everything is off the GPU: the turn is over.
@@ -273,7 +302,6 @@ impl Turn {
         let moves = given != self.given;
         // A thread that is inside the driver may keep others from asking it.
         let busy = moves || !super::is_quiet() || post.streams.work() != Work::Done;
-        self.stuck_since = if moves || !busy { None } else { self.stuck_since.or(Some(now)) };
         self.given = given;
         self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
         let latency_busy = seat.board().latency_busy(now);
@@ -283,6 +311,9 @@ impl Turn {
             let others = latency_busy.since(self.latency_busy);
             tally.gpu_ns.add(now.since(self.looked).since(others).0);
         }
+        // Beside a latency tenant it is no wonder that nothing moves.
+        let moves = moves || !busy || latency_busy > self.latency_busy;
+        self.stuck_since = if moves { None } else { self.stuck_since.or(Some(now)) };
         self.looked = now;
         self.latency_busy = latency_busy;
     }
