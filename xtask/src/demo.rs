@@ -47,15 +47,16 @@ pub fn folder(stand: Stand, profile: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds the shim and the driver that does nothing, and measures what the one adds to the other.
+/// Builds `ebb`, the shim and the driver that does nothing, and measures what the shim adds to the driver.
 pub fn bench_shim(arguments: &[String]) -> Result<()> {
-    build("release", &["nullcuda", Stand::Shim.package()])?;
+    build("release", &["cli", "nullcuda", Stand::Shim.package()])?;
     let folder = folder_of("release")?;
+    link(&folder, Stand::Shim)?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace::root());
     command.args(["run", "--quiet", "--release", "--package", "lab", "--example", "shim", "--"]);
-    command.args([folder.join("libnullcuda.so"), folder.join("libshim.so")]).args(arguments);
+    command.args(["ebb", "libnullcuda.so", "libshim.so"].map(|file| folder.join(file))).args(arguments);
     Err(command.exec()).context("cannot run cargo")
 }
 

@@ -79,7 +79,7 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Build the shim and a driver that does nothing, and measure what the shim adds to a call and to a start
+    /// Build ebb and a driver that does nothing, and measure what the shim adds to a call, in tenants too, and to a start
     BenchShim {
         /// `-o json` for a program to read
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

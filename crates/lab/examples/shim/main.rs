@@ -1,18 +1,31 @@
 //! What the shim costs, as a table: `cargo xtask bench-shim`.
 //!
-//! `shim NULL SHIM [-o json]`, with the paths of the driver that does nothing and of the shim. Release builds only say
-//! something.
+//! `shim EBB NULL SHIM [-o json]`, with the paths of `ebb`, of the driver that does nothing and of the shim beside `ebb`.
+//! The calls are measured in this same program under `ebb run`: as no tenant, as a latency tenant and as a best-effort
+//! one. Ends with a failure if a bar is missed. Release builds only say something.
+//!
+//! * `house`: a daemon for us alone, and what it says about a process
+//! * `measurement`: one process that measures, from both of its sides
+//! * `table`: what is shown
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+mod house;
+mod measurement;
+mod table;
 
-use lab::{Call, Cost, Error, Forwarding, StartUp};
-use model::Nanos;
-use telemetry::{LaunchKind, Reading, StreamKind};
+use std::path::Path;
+use std::process::ExitCode;
 
-const THREADS: usize = 8;
+use house::House;
+use lab::StartUp;
+use measurement::Measurement;
+use model::Class;
+use table::Table;
+
+const THREADS: [usize; 2] = [1, 8];
 const STARTS: usize = 100;
-const MOST_START_UP: Nanos = Nanos::from_millis(10);
+const WITHIN: [Option<Class>; 3] = [None, Some(Class::Latency), Some(Class::BestEffort)];
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
     match run() {
@@ -24,111 +37,37 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn run() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--started", driver] => println!("{}", lab::started(Path::new(driver))?),
-        ["--measured", null, shim, json] => measure(Path::new(null), Path::new(shim), *json == "json")?,
-        [null, shim] => return again(null, shim, "text"),
-        [null, shim, "-o", output @ ("json" | "text")] => return again(null, shim, output),
-        _ => return Err("usage: shim NULL SHIM [-o json]".into()),
+        ["--measured", null, shim, class] => {
+            measurement::serve(Path::new(null), Path::new(shim), class.parse().ok())?;
+        }
+        [ebb, null, shim] => return measure([ebb, null, shim], false),
+        [ebb, null, shim, "-o", output @ ("json" | "text")] => {
+            return measure([ebb, null, shim], *output == "json");
+        }
+        _ => return Err("usage: shim EBB NULL SHIM [-o json]".into()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts this program again with an environment in which the shim counts, as it does under `ebb run`.
-fn again(null: &str, shim: &str, output: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let (null, shim) = (Path::new(null).canonicalize()?, Path::new(shim).canonicalize()?);
-    let folder = tempfile::tempdir()?;
-    let status = Command::new(std::env::current_exe()?)
-        .arg("--measured")
-        .args([&null, &shim])
-        .arg(output)
-        .env("EBB_DRIVER", &null)
-        .env("EBB_RUN", folder.path())
-        .status()?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn measure(null: &Path, shim: &Path, json: bool) -> Result<(), Box<dyn std::error::Error>> {
-    let forwarding = Forwarding::open(null, shim)?;
-    let costs = |threads| Call::ALL.map(|call| (threads, forwarding.cost(call, threads)));
-    let costs = [costs(1), costs(THREADS)].concat();
-    attached()?;
-    let start_up = StartUp::measure(&std::env::current_exe()?, null, shim, STARTS)?;
+fn measure(paths: [&&str; 3], json: bool) -> Result<ExitCode> {
+    let [ebb, null, shim] = paths.map(|path| Path::new(path).canonicalize());
+    let (ebb, null, shim) = (ebb?, null?, shim?);
+    let house = House::open(&ebb)?;
+    let mut rows = Vec::new();
+    for class in WITHIN {
+        let costs = Measurement { house: &house, null: &null, shim: &shim, class }.run()?;
+        rows.extend(costs.into_iter().map(|cost| (class, cost)));
+    }
+    let start_up = StartUp::measure(&std::env::current_exe()?, &null, &shim, STARTS)?;
+    let table = Table { rows, start_up };
     if json {
-        print_json(&costs, start_up)
+        table.print_json()
     } else {
-        print_table(&costs, start_up)
+        table.print()
     }
-    Ok(())
-}
-
-/// A shim that is not attached costs nothing: the ledger must have counted what was launched.
-fn attached() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = PathBuf::from(std::env::var_os("EBB_RUN").ok_or("EBB_RUN is not set")?);
-    let mut launches = 0;
-    for file in std::fs::read_dir(folder)? {
-        let ledger = Reading::open(&file?.path())?;
-        launches +=
-            StreamKind::ALL.map(|stream| ledger.launches(LaunchKind::Plain, stream)).iter().sum::<u64>();
-    }
-    let made = Forwarding::CALLS * (1 + THREADS as u64);
-    if launches != made {
-        return Err(Error::Protocol(format!("{launches} launches counted of {made}")).into());
-    }
-    Ok(())
-}
-
-fn verdict(met: bool) -> &'static str {
-    if met { "met" } else { "MISSED" }
-}
-
-fn print_table(costs: &[(usize, Cost)], start_up: StartUp) {
-    println!(
-        "{:24} {:>7} {:>10} {:>12} {:>9} {:>8}",
-        "call", "threads", "direct", "through ebb", "added", "bar"
-    );
-    for (threads, cost) in costs {
-        let (direct, through, added, bar) = (cost.direct, cost.through, cost.added(), cost.call.bar());
-        println!(
-            "{:24} {threads:>7} {direct:>7.2} ns {through:>9.2} ns {added:>6.2} ns {:>8}  {}",
-            cost.call.name(),
-            format!("<= {bar}"),
-            verdict(added <= bar)
-        );
-    }
-    let StartUp { direct, through } = start_up;
-    let (added, millis) = (through - direct, |time: Nanos| time.as_micros_f64() / 1e3);
-    println!(
-        "{:24} {:>7} {:>7.2} ms {:>9.2} ms {:>6.2} ms {:>8}  {}",
-        "start to end of cuInit",
-        1,
-        millis(direct),
-        millis(through),
-        millis(added),
-        "<= 10",
-        verdict(added <= MOST_START_UP)
-    );
-    println!("\nmedians; calls in CPU time of their thread, {} calls each and thread", Forwarding::CALLS);
-}
-
-fn print_json(costs: &[(usize, Cost)], start_up: StartUp) {
-    let calls: Vec<String> = costs
-        .iter()
-        .map(|(threads, cost)| {
-            format!(
-                "{{\"call\":\"{}\",\"threads\":{threads},\"direct_ns\":{:.3},\"through_ns\":{:.3}}}",
-                cost.call.name(),
-                cost.direct,
-                cost.through
-            )
-        })
-        .collect();
-    println!(
-        "{{\"calls\":[{}],\"start_up\":{{\"direct_ns\":{},\"through_ns\":{}}}}}",
-        calls.join(","),
-        start_up.direct.0,
-        start_up.through.0
-    );
+    Ok(if table.all_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
