@@ -12,6 +12,7 @@ use std::process::{Command, Output, Stdio};
 
 use common::json::{self, Value};
 use common::{errors, private_folder, text};
+use lab::REQUEST_LAUNCHES;
 
 /// Tenancy is tested in `tenancy.rs`.
 const SOFT: [&str; 4] = ["run", "--device", "soft", "--no-daemon"];
@@ -227,13 +228,13 @@ fn every_launch_of_a_tenant_is_counted() {
     let report = report_in(&file);
     assert_eq!(report["cuda_used"], Value::Bool(true));
     let process = &report["processes"].items()[0];
-    assert_eq!(process["kernels_run"].number(), 5 * requests);
+    assert_eq!(process["kernels_run"].number(), i128::from(REQUEST_LAUNCHES) * requests);
     assert_eq!(process["driver_version"].number(), 13000);
     assert_eq!(report["total"]["modules"]["ptx"].number(), 1);
     assert_eq!(report["total"]["synchronisations"]["stream"].number(), requests);
     let kernel = &report["kernels"].items()[0];
     assert_eq!(kernel["name"], Value::Text("work".to_owned()));
-    assert_eq!(kernel["launches"].number(), 5 * requests);
+    assert_eq!(kernel["launches"].number(), i128::from(REQUEST_LAUNCHES) * requests);
     assert_eq!(kernel["parameter_bytes"].number(), 16);
 }
 
@@ -249,7 +250,7 @@ fn the_text_report_shows_the_same_figures() {
         let found = report.lines().find(|line| line.trim_start().starts_with(label));
         found.unwrap_or_else(|| panic!("no row {label} in {report}")).split_whitespace().map(str::to_owned)
     };
-    let launches = (5 * requests).to_string();
+    let launches = (u64::from(REQUEST_LAUNCHES) * requests).to_string();
     assert_eq!(row("plain").collect::<Vec<_>>(), ["plain", "0", "0", &launches, &launches]);
     assert_eq!(row("kernels run").next_back().unwrap(), launches);
     assert_eq!(row("processes attached").next_back().unwrap(), "1");

@@ -24,4 +24,4 @@ pub use forwarding::{Call, Cost, Forwarding, StartUp, started};
 pub use probe::{Gpu, Probe, probe};
 pub use quantiles::Quantiles;
 pub use report::Report;
-pub use tenant::{Job, serve};
+pub use tenant::{Job, REQUEST_LAUNCHES, serve};

@@ -26,7 +26,7 @@ pub struct Job {
 
 /// Launches per request, their blocks' length, and the mean time between arrivals: a model that answers in some
 /// milliseconds and keeps a GPU busy for a tenth of the time.
-const REQUEST_LAUNCHES: u32 = 8;
+pub const REQUEST_LAUNCHES: u32 = 8;
 const REQUEST_BLOCK: Nanos = Nanos::from_micros(200);
 const ARRIVALS: Duration = Duration::from_millis(16);
 /// One best-effort iteration: so many waves of blocks of this length, one block to an SM.

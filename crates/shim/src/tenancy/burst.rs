@@ -126,6 +126,11 @@ impl Bursts {
         }
     }
 
+    /// How much all streams were given.
+    pub fn work(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.work.load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
+    }
+
     /// Ends bursts for which nothing happened since the last time this was asked; says how many.
     pub fn abandon(&self, now: Nanos, each: &mut dyn FnMut(Change)) -> u64 {
         let mut count = 0;

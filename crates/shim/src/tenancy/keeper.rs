@@ -43,6 +43,8 @@ pub struct Keeper {
     paused: bool,
     stopped_by_pause: bool,
     bursts_looked: Nanos,
+    /// How much of what was handed over is in the tally.
+    submissions: u64,
 }
 
 /// Starts the keeper of a post. `false` if there can be none.
@@ -170,6 +172,7 @@ impl Keeper {
             paused: false,
             stopped_by_pause: false,
             bursts_looked: Nanos::ZERO,
+            submissions: 0,
         }
     }
 
@@ -212,6 +215,9 @@ impl Keeper {
         if let Some(seat) = self.post.seat() {
             seat.beat(now);
             seat.say(self.condition(&terms));
+            let submissions = self.post.submissions();
+            seat.tally().submissions.add(submissions.wrapping_sub(self.submissions));
+            self.submissions = submissions;
         }
         rest.min(self.membership.due(now))
     }

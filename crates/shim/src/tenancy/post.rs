@@ -144,8 +144,14 @@ impl Post {
         self.waiting.load(Ordering::Acquire) != 0
     }
 
+    /// What a best-effort tenant has handed over.
     pub fn given(&self) -> u64 {
         self.given.load(Ordering::Acquire)
+    }
+
+    /// What was handed over in all, whatever the class was then.
+    pub fn submissions(&self) -> u64 {
+        self.given().wrapping_add(self.bursts.work())
     }
 
     /// A thread is about to hand over work. That of a latency tenant passes no gate.
