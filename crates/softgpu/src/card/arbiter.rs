@@ -16,9 +16,12 @@ use std::sync::atomic::fence;
 use model::{Domain, Nanos};
 use rustix::thread::futex;
 
-use super::layout::{MAX_CONTEXTS, ProcessSlot};
+use super::layout::{MAX_CONTEXTS, NO_PRIORITY, ProcessSlot};
 use super::lock::Guard;
 use super::{Card, ContextHandle, now};
+
+/// How often a process that has to share looks whether the others live; it costs microseconds.
+pub(super) const REAP_EVERY: Nanos = Nanos::from_millis(20);
 
 /// A context's standing at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +83,32 @@ impl Card {
         }
     }
 
-    /// When somebody should next look whose turn it is: the end of the slice, if anyone waits for it.
+    /// When somebody should next look whose turn it is: the end of the slice, if anyone waits for it. Who waits for
+    /// room on the SMs should look now and then whether those who have it still live.
     pub fn next_arbitration(&self) -> Option<Nanos> {
-        let contended = self.segment().runnable.load(Relaxed) > 1 && self.domain() == Domain::Isolated;
-        contended.then(|| Nanos(self.segment().slice_end.load(Relaxed)))
+        let segment = self.segment();
+        match self.domain() {
+            Domain::Isolated if segment.runnable.load(Relaxed) > 1 => {
+                Some(Nanos(segment.slice_end.load(Relaxed)))
+            }
+            Domain::Shared if segment.best_pending.load(Relaxed) != NO_PRIORITY => {
+                Some(Nanos(self.reaped.load(Relaxed)) + REAP_EVERY)
+            }
+            _ => None,
+        }
     }
 
     /// Ends a slice that is over. Cheap when none is.
+    ///
+    /// The dead do not say that they have nothing to run any more. On a card they would be gone with their process, so
+    /// whoever has to share looks after them.
     pub fn arbitrate_if_due(&self, now: Nanos) {
         if self.next_arbitration().is_some_and(|due| due <= now) {
             let guard = self.lock();
+            if now.since(Nanos(self.reaped.load(Relaxed))) >= REAP_EVERY {
+                self.reaped.store(now.0, Relaxed);
+                self.reap(&guard);
+            }
             self.arbitrate(&guard, now);
         }
     }

@@ -21,6 +21,7 @@ mod mapping;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use installation::runtime;
@@ -140,6 +141,8 @@ pub struct Card {
     mapping: Mapping,
     path: PathBuf,
     process: usize,
+    /// When this process last looked for the dead.
+    reaped: AtomicU64,
 }
 
 impl Card {
@@ -157,7 +160,7 @@ impl Card {
         // The layout is part of the name: after an upgrade the old file is in nobody's way, used or not.
         let path = folder.join(format!("softgpu-{name}.{}.card", layout::VERSION));
         let mapping = Mapping::open(&path, &defaults)?;
-        let mut card = Card { mapping, path, process: NOBODY };
+        let mut card = Card { mapping, path, process: NOBODY, reaped: AtomicU64::new(0) };
         let claimed = card.mapping.claim_process().or_else(|| {
             card.reap_dead();
             card.mapping.claim_process()

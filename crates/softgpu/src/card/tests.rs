@@ -213,6 +213,26 @@ fn as_child() {
 }
 
 #[test]
+fn who_must_share_with_the_dead_notices() {
+    for domain in [Domain::Isolated, Domain::Shared] {
+        let (folder, card) = card(Defaults { domain, ..small() });
+        let mut other = child(folder.path(), "hold");
+        wait_for(|| card.resident_blocks().iter().sum::<u32>() == 2);
+        let context = card.create_context().unwrap();
+        card.set_runnable(&context, true);
+        card.set_pending(&context, Some(0));
+        other.kill().unwrap();
+        other.wait().unwrap();
+        wait_for(|| {
+            card.arbitrate_if_due(now());
+            card.contexts().len() == 1
+        });
+        assert!(on(&card, &context));
+        assert_eq!((card.memory_used(), card.resident_blocks()), (0, vec![0; 4]));
+    }
+}
+
+#[test]
 fn a_process_that_is_killed_frees_what_it_held() {
     let (folder, card) = card(Defaults { domain: Domain::Shared, ..small() });
     for role in ["hold", "die with the lock"] {
