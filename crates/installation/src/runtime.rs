@@ -6,8 +6,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::Error;
 
@@ -56,12 +60,24 @@ fn prepare(folder: &Path, me: u32) -> Result<(), Error> {
     if facts.mode() & 0o022 != 0 {
         return Err(Error::OpenFolder { path: folder.to_owned() });
     }
-    // Permissions do not tell of a file system that is read-only or full; an attempt does. The folder may be looked for
-    // by many threads at once, so each attempt has a name of its own.
+    attempt(folder).map_err(unusable)
+}
+
+/// Permissions do not tell of a file system that is read-only or full; an attempt does.
+fn attempt(folder: &Path) -> io::Result<()> {
+    // A file without a name goes with this process, however it goes.
+    let nameless = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, nameless, Mode::RUSR | Mode::WUSR) {
+        Ok(_) => return Ok(()),
+        // Not every file system has such files. Kernels that know nothing of them see a folder to be written to.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // The folder may be looked for by many threads at once, so each attempt has a name of its own.
     let thread = rustix::thread::gettid().as_raw_nonzero();
     let attempt = folder.join(format!("attempt-{}-{thread}", std::process::id()));
-    DirBuilder::new().mode(0o700).create(&attempt).map_err(unusable)?;
-    fs::remove_dir(&attempt).map_err(unusable)
+    DirBuilder::new().mode(0o700).create(&attempt)?;
+    fs::remove_dir(&attempt)
 }
 
 #[cfg(test)]
