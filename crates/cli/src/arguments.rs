@@ -64,6 +64,14 @@ pub enum Verb {
     /// One tenant of the demo (started by `ebb demo`)
     #[command(hide = true)]
     Tenant(TenantOptions),
+    /// A computation whose result must not depend on who shares the GPU (started by tests)
+    #[command(hide = true)]
+    Digest {
+        #[arg(long)]
+        driver: PathBuf,
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+        steps: u32,
+    },
     /// Ask a driver what it says about itself (started by `ebb doctor`)
     #[command(hide = true)]
     Probe {

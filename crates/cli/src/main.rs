@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Verb::Completions { shell } => document::completions(shell),
         Verb::Man { folder } => document::manual(folder.as_deref()),
         Verb::Tenant(options) => demo::tenant(&options),
+        Verb::Digest { driver, steps } => demo::digest(&driver, steps),
         Verb::Probe { driver } => doctor::probe(&driver),
     };
     match result {

@@ -32,8 +32,9 @@ fn the_demo_measures_five_phases_under_ebb_run_and_leaves_nothing_behind() {
     assert_eq!(said, names.map(|name| Value::Text(name.to_owned())));
     let (mut tenants, mut launches) = (0, 0);
     for phase in shown["phases"].items() {
-        // A request is eight launches, an iteration one.
-        let latency = (phase["latency"] != Value::Null).then_some((8, &phase["latency"]));
+        // An iteration is one launch.
+        let latency = (phase["latency"] != Value::Null)
+            .then_some((i128::from(lab::REQUEST_LAUNCHES), &phase["latency"]));
         for (each, tenant) in
             latency.into_iter().chain(phase["best_effort"].items().iter().map(|tenant| (1, tenant)))
         {

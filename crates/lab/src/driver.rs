@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use cuda_abi::{CUcontext, CUdevice, CUdeviceptr, CUfunction, CUmodule, CUresult, CUstream};
+use cuda_abi::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUresult, CUstream};
 
 use crate::Error;
 
@@ -45,6 +45,7 @@ functions! {
     allocate = "cuMemAlloc_v2" (*mut CUdeviceptr, usize);
     clear = "cuMemsetD8_v2" (CUdeviceptr, u8, usize);
     read = "cuMemcpyDtoH_v2" (*mut c_void, CUdeviceptr, usize);
+    write = "cuMemcpyHtoD_v2" (CUdeviceptr, *const c_void, usize);
     set_attribute = "cuFuncSetAttribute" (CUfunction, u32, c_int);
     launch = "cuLaunchKernel" (
         CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream,
@@ -52,6 +53,9 @@ functions! {
     );
     stream_create = "cuStreamCreateWithPriority" (*mut CUstream, c_uint, c_int);
     stream_synchronize = "cuStreamSynchronize" (CUstream);
+    event_create = "cuEventCreate" (*mut CUevent, c_uint);
+    event_record = "cuEventRecord" (CUevent, CUstream);
+    event_synchronize = "cuEventSynchronize" (CUevent);
 }
 
 pub(crate) struct Library {
@@ -98,6 +102,10 @@ pub struct Driver {
     functions: Functions,
     stream: CUstream,
 }
+
+/// A mark in the driver's stream.
+#[derive(Clone, Copy)]
+pub struct Event(CUevent);
 
 /// A kernel of a loaded module.
 #[derive(Clone, Copy)]
@@ -171,6 +179,13 @@ impl Driver {
         self.check("cuMemcpyDtoH", result).map(|()| words)
     }
 
+    /// Copies numbers to an address that has room for them.
+    pub fn write(&self, address: u64, words: &[u64]) -> Result<(), Error> {
+        // SAFETY: `words` has what is asked for.
+        let result = unsafe { (self.functions.write)(address, words.as_ptr().cast(), size_of_val(words)) };
+        self.check("cuMemcpyHtoD", result)
+    }
+
     /// Launches with two 64-bit parameters.
     pub fn launch(
         &self,
@@ -205,6 +220,26 @@ impl Driver {
     pub fn synchronize(&self) -> Result<(), Error> {
         // SAFETY: the stream lives as long as the driver.
         self.check("cuStreamSynchronize", unsafe { (self.functions.stream_synchronize)(self.stream) })
+    }
+
+    /// An event without a time. It stays for the life of the process.
+    pub fn event(&self) -> Result<Event, Error> {
+        const DISABLE_TIMING: c_uint = 2;
+        let mut event: CUevent = ptr::null_mut();
+        // SAFETY: a valid place for the answer.
+        let result = unsafe { (self.functions.event_create)(&mut event, DISABLE_TIMING) };
+        self.check("cuEventCreate", result).map(|()| Event(event))
+    }
+
+    /// Puts the event behind all that was launched so far.
+    pub fn record(&self, event: Event) -> Result<(), Error> {
+        // SAFETY: event and stream live as long as the driver.
+        self.check("cuEventRecord", unsafe { (self.functions.event_record)(event.0, self.stream) })
+    }
+
+    pub fn await_event(&self, event: Event) -> Result<(), Error> {
+        // SAFETY: the event lives as long as the driver.
+        self.check("cuEventSynchronize", unsafe { (self.functions.event_synchronize)(event.0) })
     }
 
     fn check(&self, call: &'static str, result: CUresult) -> Result<(), Error> {

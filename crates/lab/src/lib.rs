@@ -4,10 +4,11 @@
 //! beside another. This crate has the parts: a small client of any `libcuda.so.1` (`driver`), what a driver says
 //! about itself (`probe`), synthetic tenants that leave checkable traces (`tenant`), the summary of what a tenant
 //! measured and how it travels between processes (`report`), the experiment that starts tenants as separate
-//! processes (`experiment`), the speed of a software GPU (`bench`) and the cost of a shim (`forwarding`).
+//! processes (`experiment`), a computation that forgives nothing (`digest`), the speed of a software GPU (`bench`) and the cost of a shim (`forwarding`).
 //! It prints nothing; whoever shows figures to a person does that.
 
 mod bench;
+mod digest;
 mod driver;
 mod error;
 mod experiment;
@@ -18,6 +19,7 @@ mod report;
 mod tenant;
 
 pub use bench::{Bench, Pace};
+pub use digest::digest;
 pub use error::Error;
 pub use experiment::{Actor, Experiment, Outcome};
 pub use forwarding::{Call, Cost, Forwarding, StartUp, started};

@@ -2,10 +2,13 @@
 //! job of grids that fill the GPU.
 //!
 //! A tenant is a process of its own. It says `ready` when it has a context and its kernel, waits for a line
-//! on standard input, works for the given time with `progress` lines in between, and ends with its report.
+//! on standard input, works for the given time with `progress` lines in between, and ends with its report. It ends
+//! early when its standard input ends after that line: whoever started it wants no more of it, or is no more.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use model::{Class, Nanos};
@@ -37,10 +40,22 @@ const WHOLE_SM: u32 = 200 << 10;
 const THREADS: u32 = 32;
 
 /// Runs a tenant to its end, talking over the given streams.
-pub fn serve(path: &Path, job: Job, commands: &mut dyn BufRead, out: &mut dyn Write) -> Result<(), Error> {
+pub fn serve(
+    path: &Path,
+    job: Job,
+    mut commands: impl BufRead + Send + 'static,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let mut tenant = Tenant::prepare(path, job.class)?;
     say(out, "ready")?;
-    commands.read_line(&mut String::new()).map_err(Error::Start)?;
+    // Where there is nobody to say the word, nobody can take it back either.
+    if commands.read_line(&mut String::new()).map_err(Error::Start)? > 0 {
+        let enough = Arc::clone(&tenant.enough);
+        std::thread::spawn(move || {
+            let _ = commands.read_line(&mut String::new());
+            enough.store(true, Ordering::Relaxed);
+        });
+    }
     let report = match job.class {
         Class::Latency => tenant.answer_requests(job, out)?,
         Class::BestEffort => tenant.iterate(job, out)?,
@@ -55,11 +70,28 @@ fn say(out: &mut dyn Write, line: &str) -> Result<(), Error> {
 struct Tenant {
     driver: Driver,
     work: Function,
-    counts: u64,
     sms: u32,
-    expected: [u64; 2],
     /// What the blocks launched so far take of the GPU.
     busy: Nanos,
+    /// Nobody wants any more of it.
+    enough: Arc<AtomicBool>,
+}
+
+/// Where the blocks of some launches leave their traces, and what must stand there when all have run.
+struct Trace {
+    counts: u64,
+    expected: [u64; 2],
+}
+
+impl Trace {
+    fn new(driver: &Driver) -> Result<Trace, Error> {
+        Ok(Trace { counts: driver.allocate(2)?, expected: [0, 0] })
+    }
+
+    /// Whether every block launched so far has run exactly once.
+    fn is_right(&self, driver: &Driver) -> Result<bool, Error> {
+        Ok(driver.read::<2>(self.counts)? == self.expected)
+    }
 }
 
 impl Tenant {
@@ -68,44 +100,43 @@ impl Tenant {
         let driver = Driver::open(path, priority)?;
         let work = driver.function(SOURCE, "work")?;
         driver.allow_shared(work, WHOLE_SM)?;
-        let counts = driver.allocate(2)?;
-        let sms = driver.attribute(MULTIPROCESSORS)?;
-        Ok(Tenant { driver, work, counts, sms: sms.unsigned_abs(), expected: [0, 0], busy: Nanos::ZERO })
+        let sms = driver.attribute(MULTIPROCESSORS)?.unsigned_abs();
+        Ok(Tenant { driver, work, sms, busy: Nanos::ZERO, enough: Arc::default() })
     }
 
     /// Launches so many waves of blocks that each take an SM for `length`.
-    fn launch(&mut self, waves: u32, shared: u32, length: Nanos) -> Result<(), Error> {
+    fn launch(&mut self, trace: &mut Trace, waves: u32, shared: u32, length: Nanos) -> Result<(), Error> {
         let blocks = self.sms * waves;
-        self.driver.launch(self.work, blocks, THREADS, shared, [self.counts, length.0])?;
+        self.driver.launch(self.work, blocks, THREADS, shared, [trace.counts, length.0])?;
         self.busy += Nanos(length.0 * u64::from(waves));
-        self.expected[0] += u64::from(blocks);
-        let trace = |block: u32| u64::from(block.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
-        self.expected[1] = (0..blocks).map(trace).fold(self.expected[1], u64::wrapping_add);
+        trace.expected[0] += u64::from(blocks);
+        let each = |block: u32| u64::from(block.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+        trace.expected[1] = (0..blocks).map(each).fold(trace.expected[1], u64::wrapping_add);
         Ok(())
     }
 
-    /// Whether every block launched so far has run exactly once.
-    fn check(&self) -> Result<bool, Error> {
-        Ok(self.driver.read::<2>(self.counts)? == self.expected)
+    fn has_enough(&self) -> bool {
+        self.enough.load(Ordering::Relaxed)
     }
 
     fn answer_requests(&mut self, job: Job, out: &mut dyn Write) -> Result<Report, Error> {
         let begin = Instant::now();
         let mut arrivals = Arrivals { seed: job.seed, next: Duration::ZERO };
+        let mut trace = Trace::new(&self.driver)?;
         let (mut latencies, mut right) = (Vec::new(), 0);
         let mut said = 0;
         loop {
             let arrival = arrivals.next();
-            if arrival >= job.span {
+            if arrival >= job.span || self.has_enough() {
                 break;
             }
             std::thread::sleep(arrival.saturating_sub(begin.elapsed()));
             for _ in 0..REQUEST_LAUNCHES {
-                self.launch(1, 0, REQUEST_BLOCK)?;
+                self.launch(&mut trace, 1, 0, REQUEST_BLOCK)?;
             }
             self.driver.synchronize()?;
             latencies.push(Nanos::from(begin.elapsed() - arrival));
-            right += u64::from(self.check()?);
+            right += u64::from(trace.is_right(&self.driver)?);
             progress(out, &mut said, begin.elapsed(), job.span)?;
         }
         let latencies = Quantiles::of(latencies);
@@ -115,16 +146,29 @@ impl Tenant {
         Ok(Report { done, right, p50: at(0.5), p99: at(0.99), max: at(1.0), span, busy: self.busy })
     }
 
+    /// One iteration is always handed over ahead, as a training does it, so that the GPU need not wait for us.
     fn iterate(&mut self, job: Job, out: &mut dyn Write) -> Result<Report, Error> {
         let begin = Instant::now();
         let mut report = Report::default();
         let mut said = 0;
-        while begin.elapsed() < job.span {
-            self.launch(WAVES, WHOLE_SM, ITERATION_BLOCK)?;
-            self.driver.synchronize()?;
-            report.done += 1;
-            report.right += u64::from(self.check()?);
-            progress(out, &mut said, begin.elapsed(), job.span)?;
+        let mut traces = [Trace::new(&self.driver)?, Trace::new(&self.driver)?];
+        let events = [self.driver.event()?, self.driver.event()?];
+        for turn in [0, 1].into_iter().cycle() {
+            let more = begin.elapsed() < job.span && !self.has_enough();
+            if more {
+                self.launch(&mut traces[turn], WAVES, WHOLE_SM, ITERATION_BLOCK)?;
+                self.driver.record(events[turn])?;
+                report.done += 1;
+            }
+            if report.done > u64::from(more) {
+                let before = 1 - turn;
+                self.driver.await_event(events[before])?;
+                report.right += u64::from(traces[before].is_right(&self.driver)?);
+                progress(out, &mut said, begin.elapsed(), job.span)?;
+            }
+            if !more {
+                break;
+            }
         }
         report.span = Nanos::from(begin.elapsed());
         report.busy = self.busy;
