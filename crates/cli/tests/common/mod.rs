@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
 pub mod json;
+pub mod runtime;
 
 use std::fs;
 use std::io;
