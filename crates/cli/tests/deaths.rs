@@ -56,13 +56,12 @@ fn a_killed_daemon_stops_nobody() {
 }
 
 #[test]
-#[ignore = "a holder whose board is replaced leaves its work on the GPU"]
 fn the_daemon_after_a_killed_one_seats_everybody_again() {
     let runtime = Runtime::new();
     let tenants = trio(&runtime);
     let number = |tenant: &Tenant| runtime.seat(tenant).unwrap()["tenant"].clone();
     let numbers: Vec<Value> = tenants.iter().map(number).collect();
-    for _ in 0..3 {
+    for losses in 1..=3 {
         bereave(&runtime, &tenants);
         runtime.daemon();
         wait_for("they have their seats again", || runtime.seats().len() == 3);
@@ -70,6 +69,7 @@ fn the_daemon_after_a_killed_one_seats_everybody_again() {
         tenants.iter().for_each(|tenant| goes_on(&runtime, tenant));
         for seat in runtime.seats() {
             assert_eq!(seat["daemon_lost"], Value::Bool(false), "{seat:?}");
+            assert_eq!(seat["counters"]["daemon_losses"].number(), losses, "{seat:?}");
         }
     }
     tenants.into_iter().for_each(Tenant::end);

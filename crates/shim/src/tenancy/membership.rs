@@ -39,6 +39,8 @@ pub struct Membership {
     /// When to look or to try next.
     next: Nanos,
     lost: bool,
+    /// How often a daemon was lost; every seat begins its tally at nought.
+    losses: u64,
 }
 
 /// The class that `ebb run` gave to this process.
@@ -64,7 +66,7 @@ impl Membership {
             slo: Some(Nanos(number(c"EBB_SLO_P99", 0))).filter(|slo| slo.0 > 0),
             paused: false,
         };
-        Membership { asked, on_loss, connection: None, next: Nanos::ZERO, lost: false }
+        Membership { asked, on_loss, connection: None, next: Nanos::ZERO, lost: false, losses: 0 }
     }
 
     /// What holds now.
@@ -124,6 +126,9 @@ impl Membership {
         match link::register(socket, &registration, patience) {
             Ok((connection, board, granted)) => {
                 let seated = board.sit(granted.place).ok().and_then(|seat| post.sit(seat));
+                if let Some(seat) = seated {
+                    seat.tally().daemon_losses.add(self.losses);
+                }
                 self.connection = seated.is_some().then_some(connection);
                 self.lost = seated.is_none();
                 seated.is_some()
@@ -137,6 +142,7 @@ impl Membership {
 
     fn lose(&mut self, post: &Post) {
         self.lost = true;
+        self.losses += 1;
         if let Some(seat) = post.seat() {
             seat.tally().daemon_losses.add(1);
         }

@@ -86,9 +86,12 @@ impl Turn {
         }
     }
 
-    /// The board is another: whatever was held there is no more.
+    /// The board is another: whatever was held there is no more. A holder keeps its state until its next look, which finds
+    /// that the new token is not its own and takes what is in flight off the GPU, as when somebody has taken the token.
     pub fn begin_anew(&mut self, post: &Post) {
-        self.state = State::Idle;
+        if self.state == State::Waiting {
+            self.state = State::Idle;
+        }
         post.set_gate(Gate::Closed);
     }
 
