@@ -202,10 +202,12 @@ impl Keeper {
         self.post.be(terms.class);
         self.tend_lever(&terms, now);
         let rest = match (self.post.seat(), self.membership.keeps_waiting()) {
-            (_, true) => {
+            (None, true) => {
                 self.post.set_gate(Gate::Closed);
                 IDLE_ROUND
             }
+            // Others may still take turns on this board.
+            (Some(seat), true) => self.pause(seat, now),
             (None, false) => {
                 self.post.set_gate(Gate::Open);
                 IDLE_ROUND
@@ -264,6 +266,8 @@ impl Keeper {
     fn pause(&mut self, seat: &'static Seat, now: Nanos) -> Nanos {
         self.post.set_gate(Gate::Closed);
         if !std::mem::replace(&mut self.paused, true) {
+            // A latency tenant had no use for one before.
+            self.lever = Lever::find();
             let stopped = self.lever_of_turn().is_some_and(|lever| lever.stop().is_ok());
             self.stopped_by_pause = self.turn.take_stopped() || stopped;
         }
