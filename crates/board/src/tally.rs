@@ -87,7 +87,7 @@ counts! {
     stops_hold,
     /// Stops in the middle of a kernel, by its own doing.
     stops_switch,
-    /// Times the GPU was taken from it for a latency tenant.
+    /// Bursts of latency tenants that began while it had the token: so often the GPU left it, if it had work there.
     preempted,
     /// Tokens it took from holders that showed no life.
     taken_over,

@@ -18,7 +18,7 @@ use policy::slice;
 use super::lever::{Lever, Refusal};
 use super::membership::Membership;
 use super::post::{Gate, Post};
-use super::turn::Turn;
+use super::turn::{STOP_AGAIN, Turn};
 use crate::channels;
 use crate::log::say;
 
@@ -32,16 +32,22 @@ static RETIRED: AtomicBool = AtomicBool::new(false);
 /// Keepers that are at work, and may be calling the driver.
 static AWAKE: AtomicU32 = AtomicU32::new(0);
 
+/// The slice that was last asked for (`None`: the driver's own), and how many channels and contexts there were then.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Setting {
+    slice: Option<Nanos>,
+    channels: u32,
+    contexts: u32,
+}
+
 pub struct Keeper {
     post: &'static Post,
-    pub lever: Lever,
+    lever: Lever,
     membership: Membership,
     turn: Turn,
-    /// What was last set, and for which channels and contexts.
-    slice: Option<(Option<Nanos>, (u32, u32))>,
+    setting: Option<Setting>,
     refusal: Option<Refusal>,
     paused: bool,
-    stopped_by_pause: bool,
     bursts_looked: Nanos,
     /// How much of what was handed over is in the tally.
     submissions: u64,
@@ -167,10 +173,9 @@ impl Keeper {
             lever: Lever::None(Why::NoBoard),
             membership: Membership::from_environment(),
             turn: Turn::new(),
-            slice: None,
+            setting: None,
             refusal: None,
             paused: false,
-            stopped_by_pause: false,
             bursts_looked: Nanos::ZERO,
             submissions: 0,
         }
@@ -228,18 +233,14 @@ impl Keeper {
         if terms.paused {
             return self.pause(seat, now);
         }
-        if std::mem::take(&mut self.paused) {
-            self.unpause(terms.class);
-        }
+        self.paused = false;
         match terms.class {
             Class::BestEffort => self.turn.take(self.post, seat, self.lever_of_turn(), now),
             Class::Latency => {
                 self.turn.leave(seat, now);
-                if self.turn.take_stopped() {
-                    let _ = self.lever.resume();
-                }
                 self.post.set_gate(Gate::Open);
-                self.look_at_bursts(seat, now)
+                let bursts = self.look_at_bursts(seat, now);
+                if self.turn.resume(seat, Some(self.lever)) { bursts } else { STOP_AGAIN }
             }
         }
     }
@@ -268,22 +269,12 @@ impl Keeper {
         if !std::mem::replace(&mut self.paused, true) {
             // A latency tenant had no use for one before.
             self.lever = Lever::find();
-            let stopped = self.lever_of_turn().is_some_and(|lever| lever.stop().is_ok());
-            self.stopped_by_pause = self.turn.take_stopped() || stopped;
+            if self.lever_of_turn().is_some_and(|lever| lever.stop().is_ok()) {
+                self.turn.put_stopped();
+            }
         }
         self.turn.leave(seat, now);
         IDLE_ROUND
-    }
-
-    /// A best-effort tenant goes on with its next turn.
-    fn unpause(&mut self, class: Class) {
-        if !std::mem::take(&mut self.stopped_by_pause) {
-            return;
-        }
-        match class {
-            Class::BestEffort => self.turn.put_stopped(),
-            Class::Latency => drop(self.lever.resume()),
-        }
     }
 
     /// The lever moves the whole process. Where that is at work on several GPUs, the turn on one must not stop the others.
@@ -293,7 +284,6 @@ impl Keeper {
 
     /// Sets the slice of the process, and sets it again when there are new channels.
     fn tend_lever(&mut self, terms: &Terms, now: Nanos) {
-        let made = (channels::made(), super::arrivals());
         let seat = self.post.seat();
         let strays = !super::is_alone() || seat.is_some_and(|seat| self.turn.beside_stray(seat, now));
         let wanted = match (terms.class, seat.map(Seat::board)) {
@@ -302,14 +292,15 @@ impl Keeper {
             (class, Some(board)) => slice::timeslice(class, terms.priority, board.highest_priority()),
             (Class::Latency, None) => None,
         };
+        let setting = Setting { slice: wanted, channels: channels::made(), contexts: super::arrivals() };
         // What nobody has changed is left alone.
-        let untouched = self.slice.is_none() && wanted.is_none();
-        if untouched || self.slice == Some((wanted, made)) {
+        let untouched = self.setting.is_none() && wanted.is_none();
+        if untouched || self.setting == Some(setting) {
             return;
         }
         self.lever = Lever::find();
         self.refusal = self.lever.slice(wanted).err();
-        self.slice = Some((wanted, made));
+        self.setting = Some(setting);
         say!("the slice of this process is {wanted:?}");
     }
 
@@ -319,7 +310,7 @@ impl Keeper {
             (None, Class::BestEffort) => (Rung::Switch, Why::Ok, 0),
             (_, Class::Latency) => (Rung::None, Why::LatencyNeedsNone, 0),
         };
-        let slice = self.slice.filter(|_| self.refusal.is_none()).and_then(|(slice, _)| slice);
+        let slice = self.setting.filter(|_| self.refusal.is_none()).and_then(|setting| setting.slice);
         let daemon_lost = self.membership.is_lost();
         Condition { rung, why, detail, daemon_lost, paused: self.paused, slice }
     }

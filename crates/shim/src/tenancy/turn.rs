@@ -29,7 +29,7 @@ const DRAIN_MARGIN: Nanos = Nanos::from_millis(2);
 /// Without a lever, the longest time that others wait for work that does not end.
 const DRAIN_AT_MOST: Nanos = Nanos::from_millis(250);
 /// When to try again what the driver refused.
-const STOP_AGAIN: Nanos = Nanos::from_millis(10);
+pub const STOP_AGAIN: Nanos = Nanos::from_millis(10);
 /// A process that comes to life again takes its work off the GPU within this.
 const COMING_BACK: Nanos = Nanos::from_millis(50);
 /// Work of which nothing is done for so long may be standing still, because somebody is on the GPU out of turn.
@@ -140,11 +140,6 @@ impl Turn {
         }
     }
 
-    /// Whether work was taken off the GPU that waits for the next turn; the caller sees to it from now on.
-    pub fn take_stopped(&mut self) -> bool {
-        std::mem::take(&mut self.stopped)
-    }
-
     /// Whether one who lost the token may still have work on the GPU.
     pub fn beside_stray(&mut self, seat: &Seat, now: Nanos) -> bool {
         let gone = self.stray.as_mut().is_some_and(|stray| stray.is_gone(seat, now));
@@ -166,7 +161,7 @@ impl Turn {
     }
 
     /// Lets what was stopped go on. Whether it does: a tenant that holds the token and stands still must try again.
-    fn resume(&mut self, seat: &Seat, lever: Option<Lever>) -> bool {
+    pub fn resume(&mut self, seat: &Seat, lever: Option<Lever>) -> bool {
         // Also if the process has come to work on several GPUs meanwhile, and would not be stopped any more.
         let resumed = !self.stopped || lever.unwrap_or_else(Lever::find).resume().is_ok();
         seat.tally().refusals.add(u64::from(!resumed));
