@@ -20,15 +20,7 @@
 #include <unistd.h>
 #include <vector>
 
-#define CHECK(call)                                                                                        \
-    do {                                                                                                   \
-        cudaError_t error = (call);                                                                        \
-        if (error != cudaSuccess) {                                                                        \
-            printf("{\"error\": \"line %d: %s\"}\n", __LINE__, cudaGetErrorString(error));                 \
-            fflush(stdout);                                                                                \
-            _exit(1);                                                                                      \
-        }                                                                                                  \
-    } while (0)
+#include "check.cuh"
 
 constexpr int LAUNCHES = 10;
 constexpr double LATENCY_BLOCK_US = 20.0;

@@ -30,17 +30,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "check.cuh"
 #include "floor.cuh"
-
-#define CHECK(call)                                                                                        \
-    do {                                                                                                   \
-        cudaError_t error = (call);                                                                        \
-        if (error != cudaSuccess) {                                                                        \
-            printf("{\"error\": \"line %d: %s\"}\n", __LINE__, cudaGetErrorString(error));                 \
-            fflush(stdout);                                                                                \
-            _exit(1);                                                                                      \
-        }                                                                                                  \
-    } while (0)
 
 constexpr int IN_FLIGHT = 4;
 constexpr double BURST_BLOCK = 20.0;
