@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::Error;
 use crate::record::{ALONE, Absent, Calibration, Failure, Machine, Run, SCHEMA, Scenario};
+use crate::{Error, Record};
 
 /// The name of a result file in its folder.
 pub const FILE: &str = "results.jsonl";
@@ -58,6 +58,16 @@ impl Archive {
         Ok(archive)
     }
 
+    /// The archive of records at hand.
+    pub fn of(records: impl IntoIterator<Item = Record>) -> Archive {
+        let mut archive = Archive::default();
+        for record in records {
+            archive.take(record);
+        }
+        archive.settle();
+        archive
+    }
+
     /// The runs that need not be made again.
     pub fn done_ids(&self) -> BTreeSet<&str> {
         self.runs.iter().map(|run| run.id.as_str()).collect()
@@ -84,6 +94,20 @@ impl Archive {
         let mut runs: Vec<&Run> = self.runs.iter().filter(wanted).collect();
         runs.sort_by_key(|run| run.repetition);
         runs
+    }
+
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Machine(machine) => self.machines.push(machine),
+            Record::Scenario(scenario) => self.take_scenario(scenario),
+            Record::Calibration(calibration) => self.take_calibration(calibration),
+            Record::Run(mut run) => {
+                run.machine = self.machines.len().saturating_sub(1);
+                self.take_run(run);
+            }
+            Record::Failure(failure) => self.take_failure(failure),
+            Record::Absent(absent) => self.absent.push(absent),
+        }
     }
 
     fn take_scenario(&mut self, new: Scenario) {
@@ -180,36 +204,24 @@ impl Reading<'_> {
 
     fn line(&mut self, number: usize, line: &str) -> Result<(), Error> {
         let tag: Tag = self.parse(number, line)?;
-        match tag.record.as_ref() {
-            "machine" => return self.machine(number, line),
+        let record = match tag.record.as_ref() {
+            "machine" => Record::Machine(self.machine(number, line)?),
             _ if !self.begun => return Err(self.wrong(number, "a record before any machine record")),
-            "scenario" => {
-                let scenario = self.parse(number, line)?;
-                self.archive.take_scenario(scenario);
+            "scenario" => Record::Scenario(self.parse(number, line)?),
+            "calibration" => Record::Calibration(self.parse(number, line)?),
+            "run" => Record::Run(self.parse(number, line)?),
+            "failure" => Record::Failure(self.parse(number, line)?),
+            "absent" => Record::Absent(self.parse(number, line)?),
+            other => {
+                *self.unknown.entry(other.to_owned()).or_default() += 1;
+                return Ok(());
             }
-            "calibration" => {
-                let calibration = self.parse(number, line)?;
-                self.archive.take_calibration(calibration);
-            }
-            "run" => {
-                let mut run: Run = self.parse(number, line)?;
-                run.machine = self.archive.machines.len() - 1;
-                self.archive.take_run(run);
-            }
-            "failure" => {
-                let failure = self.parse(number, line)?;
-                self.archive.take_failure(failure);
-            }
-            "absent" => {
-                let absent = self.parse(number, line)?;
-                self.archive.absent.push(absent);
-            }
-            other => *self.unknown.entry(other.to_owned()).or_default() += 1,
-        }
+        };
+        self.archive.take(record);
         Ok(())
     }
 
-    fn machine(&mut self, number: usize, line: &str) -> Result<(), Error> {
+    fn machine(&mut self, number: usize, line: &str) -> Result<Machine, Error> {
         let Version { schema } = self.parse(number, line)?;
         if schema != u64::from(SCHEMA) {
             let (path, expected) = (self.path.to_owned(), SCHEMA);
@@ -224,8 +236,7 @@ impl Reading<'_> {
             return Err(Error::Device { path, line: number, found, before });
         }
         self.begun = true;
-        self.archive.machines.push(machine);
-        Ok(())
+        Ok(machine)
     }
 
     fn parse<'de, T: Deserialize<'de>>(&self, number: usize, line: &'de str) -> Result<T, Error> {

@@ -5,12 +5,15 @@
 //! a figure can be mended after the GPU has gone. The crate is pure arithmetic but for reading and writing that file.
 //!
 //! * [`record`]: the lines of the file; [`Writer`] appends them, [`Archive`] reads them
+//! * [`sample`]: an archive that nobody measured, to try reports with
 
 #![forbid(unsafe_code)]
 
 mod archive;
+mod draw;
 mod error;
 pub mod record;
+pub mod sample;
 mod writer;
 
 pub use archive::{Archive, FILE, PACKED};
