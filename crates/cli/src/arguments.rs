@@ -9,6 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use model::{Class, Domain, Nanos};
 
+use crate::lab::arguments::LabVerb;
+
 /// Shares an NVIDIA GPU between latency-critical and best-effort processes.
 #[derive(Debug, Parser)]
 #[command(name = "ebb", version, max_term_width = 100)]
@@ -46,6 +48,9 @@ pub enum Verb {
     Doctor(DoctorOptions),
     /// Run a latency tenant and a best-effort tenant on the software GPU, alone and together, and compare
     Demo(DemoOptions),
+    /// Measure how tenants share a GPU: scenarios, suites, reports
+    #[command(subcommand)]
+    Lab(LabVerb),
     /// Look at a software GPU or change how its contexts share it
     #[command(subcommand)]
     Soft(SoftVerb),

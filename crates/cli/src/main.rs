@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod document;
 mod json;
+mod lab;
 mod run;
 mod soft;
 mod status;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().verb {
         Verb::Run(options) => return run::run(&options),
         Verb::Doctor(options) => return doctor::run(&options),
+        Verb::Lab(verb) => return lab::run(&verb),
         Verb::Status(options) => status::status(options.output),
         Verb::Ps(options) => status::ps(options.output),
         Verb::Set(options) => change::set(&options),

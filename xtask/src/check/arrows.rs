@@ -10,7 +10,7 @@ use cargo_metadata::{DependencyKind, Metadata, Package};
 /// The rooms of the house by storey. A crate may use what lies below its own storey, nothing beside it.
 const STOREYS: [(&str, &[&str]); 7] = [
     ("words", &["model", "cuda-abi"]),
-    ("matter", &["ptx", "cubin", "board", "telemetry", "installation", "policy", "results"]),
+    ("matter", &["ptx", "cubin", "board", "telemetry", "installation", "policy", "results", "scenario"]),
     ("engines", &["guard", "switch", "softgpu", "sim", "export", "report"]),
     ("products", &["shim", "softcuda", "nullcuda", "daemon", "web", "k8s", "lab"]),
     ("command", &["cli"]),

@@ -1,0 +1,27 @@
+//! What can be typed after `ebb lab`.
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub enum LabVerb {
+    /// List the built-in suites, or the scenarios of one
+    List(ListOptions),
+    /// Look for mistakes in scenario files
+    Check(CheckOptions),
+}
+
+#[derive(Debug, Args)]
+pub struct ListOptions {
+    /// A built-in suite, or the path of a folder or a scenario file
+    pub suite: Option<String>,
+    /// On which device times are counted and modes apply
+    #[arg(long, default_value = "gpu", value_name = "gpu|soft")]
+    pub device: scenario::Device,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckOptions {
+    /// Scenario files, or folders of them
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<std::path::PathBuf>,
+}

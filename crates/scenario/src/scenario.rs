@@ -1,0 +1,169 @@
+//! A scenario: who shares the GPU, with what work, arriving when, measured for how long.
+
+use model::{Class, Nanos};
+use serde::{Serialize, Serializer};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::arrival::{Arrival, stream_seed};
+use crate::mode::{Device, Mode};
+use crate::slo::Slo;
+use crate::span;
+use crate::workload::{Worker, Workload};
+
+/// One experiment. As it is read it is meant for a card; [`Scenario::for_device`] makes it fit the software GPU.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scenario {
+    /// The file's name without its ending, or what a cross made of it.
+    pub name: String,
+    pub title: String,
+    pub source: Option<String>,
+    pub about: Option<String>,
+    /// Counted time, after the warm-up.
+    #[serde(serialize_with = "span::serialize")]
+    pub duration: Nanos,
+    #[serde(serialize_with = "span::serialize")]
+    pub warmup: Nanos,
+    pub repetitions: u32,
+    pub seed: u64,
+    pub device: Device,
+    /// How many times as long everything takes as on a card.
+    pub slowdown: f64,
+    pub tenants: Vec<Tenant>,
+    /// Those that the file names; none if it leaves them open.
+    pub(crate) wanted: Option<Vec<Mode>>,
+    #[serde(skip)]
+    pub(crate) soft: Soft,
+}
+
+/// How a scenario changes for the software GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Soft {
+    pub slowdown: f64,
+    pub duration: Option<Nanos>,
+    pub warmup: Option<Nanos>,
+    pub repetitions: Option<u32>,
+    pub modes: Option<Vec<Mode>>,
+}
+
+/// What two cores keep pace with, for most workloads.
+pub(crate) const SOFT_SLOWDOWN: f64 = 10.0;
+
+impl Default for Soft {
+    fn default() -> Soft {
+        Soft { slowdown: SOFT_SLOWDOWN, duration: None, warmup: None, repetitions: None, modes: None }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tenant {
+    pub name: String,
+    #[serde(serialize_with = "class")]
+    pub class: Class,
+    pub workload: Workload,
+    /// A closed loop, of best-effort tenants.
+    pub arrival: Arrival,
+    /// Only of latency tenants.
+    pub slo: Option<Slo>,
+}
+
+impl Tenant {
+    pub fn is_latency(&self) -> bool {
+        self.class == Class::Latency
+    }
+}
+
+impl Scenario {
+    pub fn latency_tenants(&self) -> impl Iterator<Item = &Tenant> {
+        self.tenants.iter().filter(|tenant| tenant.is_latency())
+    }
+
+    pub fn best_effort_tenants(&self) -> impl Iterator<Item = &Tenant> {
+        self.tenants.iter().filter(|tenant| !tenant.is_latency())
+    }
+
+    /// When the run ends, counted from its begin: the warm-up and the counted time.
+    pub fn until(&self) -> Nanos {
+        self.warmup + self.duration
+    }
+
+    /// The scenario on this device. On the software GPU everything takes longer: rates fall and promises stretch. What a
+    /// tenant computes is left as it is, since its worker is told the slowdown.
+    pub fn for_device(mut self, device: Device) -> Scenario {
+        if device == self.device {
+            return self;
+        }
+        let Soft { slowdown, duration, warmup, repetitions, modes } = std::mem::take(&mut self.soft);
+        for tenant in &mut self.tenants {
+            tenant.arrival = tenant.arrival.clone().slowed(slowdown);
+            tenant.slo = tenant.slo.take().map(|slo| slo.slowed(slowdown));
+        }
+        let wanted = modes.or_else(|| {
+            // Rivals need a driver of NVIDIA's, so a list that is meant for a card is no mistake here.
+            self.wanted.map(|wanted| wanted.into_iter().filter(|mode| !mode.is_rival()).collect())
+        });
+        Scenario {
+            duration: duration.unwrap_or(self.duration),
+            warmup: warmup.unwrap_or(self.warmup),
+            repetitions: repetitions.unwrap_or(self.repetitions),
+            device,
+            slowdown,
+            wanted,
+            ..self
+        }
+    }
+
+    /// The modes that the file wants, or all; less those that mean nothing here.
+    pub fn modes(&self) -> Vec<Mode> {
+        let wanted = self.wanted.as_deref().unwrap_or(&Mode::ALL);
+        wanted.iter().copied().filter(|mode| self.applies(*mode).is_ok()).collect()
+    }
+
+    /// Whether a mode means anything here, and else why not.
+    pub fn applies(&self, mode: Mode) -> Result<(), &'static str> {
+        match mode {
+            Mode::LatencyOnly if self.latency_tenants().count() < 2 => {
+                Err("latency-only wants two or more latency tenants")
+            }
+            Mode::LatencyOnly if self.best_effort_tenants().count() == 0 => {
+                Err("latency-only leaves out best-effort tenants, and there are none")
+            }
+            Mode::Streams if self.tenants.len() < 2 => Err("streams wants two or more tenants"),
+            Mode::Streams if !self.fits_one_process() => {
+                Err("streams puts all tenants into one process, and these need different programs")
+            }
+            mode if mode.is_rival() && self.device == Device::Soft => {
+                Err("rivals run only before NVIDIA's driver")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fits_one_process(&self) -> bool {
+        let of = |worker| self.tenants.iter().all(|tenant| tenant.workload.worker() == worker);
+        self.device == Device::Soft || of(Worker::Torch) || of(Worker::Synthetic)
+    }
+
+    /// The seed of one tenant's arrivals in one repetition.
+    pub fn arrival_seed(&self, tenant: &Tenant, repetition: u32) -> u64 {
+        stream_seed(self.seed, &tenant.name, repetition)
+    }
+
+    /// How long all repetitions in all these modes take at least: nothing but the runs themselves. Alone is one run for
+    /// each tenant.
+    pub fn least_time(&self, modes: &[Mode]) -> Nanos {
+        let runs = |mode: &Mode| if *mode == Mode::Alone { self.tenants.len() as u64 } else { 1 };
+        let runs: u64 = modes.iter().map(runs).sum::<u64>() * u64::from(self.repetitions);
+        Nanos(self.until().0.saturating_mul(runs))
+    }
+
+    /// Equal for scenarios that ask for the same, different for others: the name of what was measured.
+    pub fn digest(&self) -> String {
+        let text =
+            serde_json::to_string(self).expect("its maps have text for keys, and nothing in it can fail");
+        format!("{:032x}", xxh3_128(text.as_bytes()))
+    }
+}
+
+fn class<S: Serializer>(class: &Class, out: S) -> Result<S::Ok, S::Error> {
+    out.collect_str(class)
+}
