@@ -19,4 +19,19 @@ pub enum Error {
     Tenant { tenant: &'static str, reason: String },
     #[error("a tenant reported `{0}`, which is not understood")]
     Protocol(String),
+    /// One worker could not be started, failed or fell silent; a campaign goes on without it.
+    #[error("{name}: {reason}")]
+    Worker { name: String, reason: String },
+    #[error("ended before its time, as it was told")]
+    Stopped,
+    #[error("the profile {origin}: {reason}")]
+    Profile { origin: String, reason: String },
+    #[error(
+        "there is no profile of {workload}; on a machine with a GPU and PyTorch `ebb lab record {workload} --out DIR` \
+         makes one"
+    )]
+    NoProfile { workload: String },
+    /// A player cannot do what its specification or an order says.
+    #[error("{0}")]
+    Player(String),
 }

@@ -8,6 +8,7 @@
 //! It prints nothing; whoever shows figures to a person does that.
 
 mod bench;
+pub mod crew;
 mod digest;
 mod driver;
 mod error;
