@@ -5,18 +5,26 @@
 //! a figure can be mended after the GPU has gone. The crate is pure arithmetic but for reading and writing that file.
 //!
 //! * [`record`]: the lines of the file; [`Writer`] appends them, [`Archive`] reads them
+//! * [`request`], [`iteration`]: what counts, of requests and of best-effort work
+//! * [`quantile`], [`bootstrap`]: what is said of many, and how sure it is
 //! * [`sample`]: an archive that nobody measured, to try reports with
 
 #![forbid(unsafe_code)]
 
 mod archive;
+pub mod bootstrap;
 mod draw;
 mod error;
+pub mod iteration;
+pub mod quantile;
 pub mod record;
+pub mod request;
 pub mod sample;
 mod writer;
 
 pub use archive::{Archive, FILE, PACKED};
+pub use bootstrap::Estimate;
 pub use error::Error;
+pub use quantile::Quantiles;
 pub use record::Record;
 pub use writer::Writer;
