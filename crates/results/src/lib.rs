@@ -7,6 +7,7 @@
 //! * [`record`]: the lines of the file; [`Writer`] appends them, [`Archive`] reads them
 //! * [`request`], [`iteration`]: what counts, of requests and of best-effort work
 //! * [`quantile`], [`bootstrap`]: what is said of many, and how sure it is
+//! * [`figures`]: everything that is said about an archive, computed from it at once
 //! * [`sample`]: an archive that nobody measured, to try reports with
 
 #![forbid(unsafe_code)]
@@ -15,7 +16,9 @@ mod archive;
 pub mod bootstrap;
 mod draw;
 mod error;
+pub mod figures;
 pub mod iteration;
+pub mod passage;
 pub mod quantile;
 pub mod record;
 pub mod request;
@@ -25,6 +28,7 @@ mod writer;
 pub use archive::{Archive, FILE, PACKED};
 pub use bootstrap::Estimate;
 pub use error::Error;
+pub use figures::Figures;
 pub use quantile::Quantiles;
 pub use record::Record;
 pub use writer::Writer;

@@ -1,0 +1,120 @@
+//! What the tenants of a scenario got together.
+
+use model::Class;
+
+use super::View;
+use super::best_effort::{self, BestEffort};
+use super::latency::{self, Latency};
+use crate::bootstrap::{Estimate, mean};
+use crate::passage::{self, Passage};
+use crate::record::ALONE;
+use crate::request::offered;
+
+/// The figures of a mode over all its tenants.
+#[derive(Clone, Debug, Default)]
+pub struct Together {
+    /// p99 over that alone: of the latency tenant that fares worst, and on average.
+    pub worst_overhead: Option<Estimate>,
+    pub mean_overhead: Option<Estimate>,
+    pub worst_attainment: Option<Estimate>,
+    pub mean_attainment: Option<Estimate>,
+    /// Each best-effort tenant's part of its own rate alone, summed.
+    pub best_effort: Option<Estimate>,
+    /// What that sum could be: the share of time for which the latency tenants, alone, leave the GPU idle.
+    pub ideal: Option<f64>,
+    /// One over the other.
+    pub of_ideal: Option<Estimate>,
+    /// The share of the counted time for which the work that was finished keeps the GPU busy. `None` in the mode
+    /// `alone`, whose tenants run one after another.
+    pub busy: Option<f64>,
+    /// Whether every answer and every result was right; what nobody could check is not said to be wrong.
+    pub right: bool,
+}
+
+pub(super) fn figures(
+    view: &View<'_>,
+    mode: &str,
+    latency: &[(Latency, latency::Rounds)],
+    best_effort: &[(BestEffort, best_effort::Rounds)],
+) -> Together {
+    let overheads: Option<Vec<(f64, &[f64])>> = latency
+        .iter()
+        .map(|(figures, rounds)| Some((figures.overhead?.value, rounds.overhead.as_slice())))
+        .collect();
+    let attainments: Option<Vec<(f64, &[f64])>> = latency
+        .iter()
+        .map(|(figures, rounds)| Some((figures.attainment?.value, rounds.attainment.as_slice())))
+        .collect();
+    let shares: Option<Vec<(f64, &[f64])>> = best_effort
+        .iter()
+        .map(|(figures, rounds)| Some((figures.of_alone?.value, rounds.as_slice())))
+        .collect();
+    // A part of the tenants is not "all of them": one that is not known leaves the figure unknown.
+    let over = |parts: &Option<Vec<(f64, &[f64])>>, of: fn(&[f64]) -> f64| {
+        parts.as_ref().and_then(|parts| combine(parts, of))
+    };
+    let best = if mode == ALONE { None } else { over(&shares, |parts| parts.iter().sum()) };
+    let ideal = view.idle_alone().filter(|idle| *idle > 0.0 && !best_effort.is_empty());
+    let of_ideal = best.zip(ideal).map(|(best, ideal)| Estimate {
+        value: best.value / ideal,
+        low: best.low / ideal,
+        high: best.high / ideal,
+    });
+    Together {
+        worst_overhead: over(&overheads, |parts| parts.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+        mean_overhead: over(&overheads, |parts| mean(parts.iter().copied())),
+        worst_attainment: over(&attainments, |parts| parts.iter().copied().fold(f64::INFINITY, f64::min)),
+        mean_attainment: over(&attainments, |parts| mean(parts.iter().copied())),
+        best_effort: best,
+        ideal,
+        of_ideal,
+        busy: view.busy(mode),
+        right: latency.iter().all(|(figures, _)| figures.wrong == 0)
+            && best_effort.iter().all(|(figures, _)| figures.wrong == 0),
+    }
+}
+
+/// One figure out of those of several tenants, round by round, so that what they share is not counted twice.
+fn combine(parts: &[(f64, &[f64])], of: fn(&[f64]) -> f64) -> Option<Estimate> {
+    let values: Vec<f64> = parts.iter().map(|(value, _)| *value).collect();
+    let count = parts.iter().map(|(_, rounds)| rounds.len()).min().filter(|count| *count > 0)?;
+    let round = |n: usize| of(&parts.iter().map(|(_, rounds)| rounds[n]).collect::<Vec<_>>());
+    Some(Estimate::new(of(&values), &(0..count).map(round).collect::<Vec<_>>()))
+}
+
+impl View<'_> {
+    /// The share of time for which the latency tenants, each alone, leave the GPU idle; `None` where one was never
+    /// measured alone.
+    fn idle_alone(&self) -> Option<f64> {
+        let mut busy = 0.0;
+        for tenant in self.scenario.tenants.iter().filter(|tenant| tenant.class == Class::Latency) {
+            let passages = passage::of(self.archive, self.scenario, ALONE, &tenant.name);
+            busy += Some(mean(passages.iter().map(|passage| self.share(passage))))
+                .filter(|share| !share.is_nan())?;
+        }
+        Some((1.0 - busy).max(0.0))
+    }
+
+    fn busy(&self, mode: &str) -> Option<f64> {
+        if mode == ALONE {
+            return None;
+        }
+        let runs = self.archive.runs_of(&self.scenario.suite, &self.scenario.name, mode);
+        let of = |run: &&crate::record::Run| -> f64 {
+            run.tenants.iter().map(|tenant| self.share(&Passage { run, tenant })).sum()
+        };
+        (!runs.is_empty()).then(|| mean(runs.iter().map(of)))
+    }
+
+    /// The share of the counted time that one tenant's finished work needs on the GPU.
+    fn share(&self, passage: &Passage<'_>) -> f64 {
+        let finished = match passage.tenant.class {
+            Class::Latency => {
+                let requests = offered(passage.run, passage.tenant);
+                requests.iter().filter(|request| request.end.is_some()).count() as f64
+            }
+            Class::BestEffort => best_effort::in_window(passage, self.checks).all,
+        };
+        finished * passage.tenant.gpu_us * 1e-6 / passage.run.window_s()
+    }
+}
