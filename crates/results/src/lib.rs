@@ -8,6 +8,7 @@
 //! * [`request`], [`iteration`]: what counts, of requests and of best-effort work
 //! * [`quantile`], [`bootstrap`]: what is said of many, and how sure it is
 //! * [`figures`]: everything that is said about an archive, computed from it at once
+//! * [`stop`], [`timeline`]: stop latencies as a histogram, and a stretch of a run to look at
 //! * [`sample`]: an archive that nobody measured, to try reports with
 
 #![forbid(unsafe_code)]
@@ -23,6 +24,8 @@ pub mod quantile;
 pub mod record;
 pub mod request;
 pub mod sample;
+pub mod stop;
+pub mod timeline;
 mod writer;
 
 pub use archive::{Archive, FILE, PACKED};

@@ -2,7 +2,7 @@
 
 use model::Nanos;
 
-use crate::bootstrap::{Estimate, Pool, ROUNDS, repetitions};
+use crate::bootstrap::{Estimate, Pool, ROUNDS, Round, repetitions};
 use crate::passage::{Passage, paired};
 use crate::quantile::Quantiles;
 use crate::record::Tenant;
@@ -76,12 +76,8 @@ pub(super) fn figures(
     let flat: Vec<Request> = requests.iter().flatten().copied().collect();
     let arrival = Quantiles::of(flat.iter().map(Request::latency))?;
     let service = Quantiles::of(flat.iter().map(Request::service))?;
-    let limits = Limits::of(&tenant.slo, &alone_p99(alone));
-    let pool = pool(&requests, limits.as_ref());
-    let rounds: Vec<_> = (0..ROUNDS)
-        .map(|round| pool.redrawn(round, &tenant.name, &repetitions(round, scenario, requests.len())))
-        .collect();
-    let measured = pool.measured();
+    let limits = limits(tenant, alone);
+    let (measured, rounds) = drawn(scenario, &tenant.name, &requests, limits.as_ref());
     let (overhead, overhead_rounds) = overhead(scenario, tenant, passages, alone).unzip();
     let attainment_rounds: Vec<f64> = rounds.iter().map(|round| round.attainment).collect();
     let streaming = flat.iter().any(|request| request.first.is_some());
@@ -111,8 +107,25 @@ pub(super) fn figures(
     Some((figures, rounds))
 }
 
+/// The limits that a tenant's SLO comes to, given its passages alone.
+pub(crate) fn limits(tenant: &Tenant, alone: &[Passage<'_>]) -> Option<Limits> {
+    Limits::of(&tenant.slo, &alone_p99(alone))
+}
+
+/// The figures as measured, and in each round of drawing.
+pub(crate) fn drawn(
+    scenario: &str,
+    tenant: &str,
+    requests: &[Vec<Request>],
+    limits: Option<&Limits>,
+) -> (Round, Vec<Round>) {
+    let pool = pool(requests, limits);
+    let round = |n: usize| pool.redrawn(n, tenant, &repetitions(n, scenario, requests.len()));
+    (pool.measured(), (0..ROUNDS).map(round).collect())
+}
+
 /// The requests that count, by repetition.
-fn all(passages: &[Passage<'_>]) -> Vec<Vec<Request>> {
+pub(crate) fn all(passages: &[Passage<'_>]) -> Vec<Vec<Request>> {
     passages.iter().map(|passage| offered(passage.run, passage.tenant)).collect()
 }
 

@@ -4,8 +4,8 @@
 //! about it. Quantiles pool the requests of all repetitions. Ratios to the run alone use only repetitions that both have,
 //! and runs of the same length. Where something needed is missing, a figure is `None`, never a guess.
 
-mod best_effort;
-mod latency;
+pub(crate) mod best_effort;
+pub(crate) mod latency;
 mod together;
 
 pub use best_effort::BestEffort;
