@@ -1,0 +1,110 @@
+//! Who had the GPU when: the same few requests under several modes, one under the other, over one axis of time.
+//!
+//! One seed offers the same requests at the same times in every mode, so what stands above one another is the same
+//! request. A request waits (light), then is served (dark); best-effort iterations alternate in two tints.
+
+use maud::{Markup, html};
+
+use super::axis::Scale;
+use super::picture;
+use crate::numbers::{px, time};
+use crate::palette;
+
+pub struct Panel<'a> {
+    pub mode: &'a str,
+    pub lanes: Vec<Lane<'a>>,
+}
+
+pub struct Lane<'a> {
+    pub tenant: &'a str,
+    pub latency: bool,
+    pub spans: Vec<Span>,
+}
+
+/// A request or an iteration, in microseconds of its run.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// When it was to come; none for what is always there.
+    pub due: Option<f64>,
+    /// None for what was never served.
+    pub served: Option<(f64, f64)>,
+}
+
+const LEFT: f64 = 118.0;
+const RIGHT: f64 = 900.0;
+const LANE: f64 = 19.0;
+const HEAD: f64 = 22.0;
+
+pub fn timeline(name: &str, (from, to): (f64, f64), panels: &[Panel]) -> Markup {
+    let x = Scale::linear((0.0, to - from), (LEFT, RIGHT));
+    let height = |panel: &Panel| HEAD + LANE * panel.lanes.len() as f64 + 6.0;
+    let bottom: f64 = 6.0 + panels.iter().map(height).sum::<f64>();
+    let mut top = 6.0;
+    let content = html! {
+        g.grid { @for tick in x.ticks() {
+            line x1=(px(x.at(tick))) x2=(px(x.at(tick))) y1="6" y2=(px(bottom)) {}
+        } }
+        g.tick { @for tick in x.ticks() {
+            text.mid x=(px(x.at(tick))) y=(px(bottom + 14.0)) { (time(tick)) }
+        } }
+        @for panel in panels {
+            (draw(panel, from, &x, { let here = top; top += height(panel); here }))
+        }
+    };
+    picture(name, (RIGHT + 24.0, bottom + 22.0), 640.0, content)
+}
+
+fn draw(panel: &Panel, from: f64, x: &Scale, top: f64) -> Markup {
+    html! {
+        g.{ (palette::class(panel.mode)) } {
+            (palette::mark(panel.mode, 8.0, top + 11.0, 4.4))
+            text.name x="20" y=(px(top + 15.0)) { (palette::label(panel.mode)) }
+            @for (index, lane) in panel.lanes.iter().enumerate() {
+                (row(lane, from, x, top + HEAD + LANE * index as f64))
+            }
+        }
+    }
+}
+
+fn row(lane: &Lane, from: f64, x: &Scale, top: f64) -> Markup {
+    let bar = |a: f64, b: f64, inset: f64| {
+        // A bar of no width would be invisible, and so would what it stands for.
+        let (a, b) = (x.at(a - from), x.at(b - from).max(x.at(a - from) + 0.6));
+        format!("M{} {}H{}v{}H{}z", px(a), px(top + inset), px(b), px(LANE - 5.0 - 2.0 * inset), px(a))
+    };
+    let gather = |pick: &dyn Fn(usize, &Span) -> Option<String>| {
+        lane.spans.iter().enumerate().filter_map(|(index, span)| pick(index, span)).collect::<String>()
+    };
+    let waiting = gather(&|_, span| {
+        let (due, end) = (span.due?, span.served.map_or(f64::INFINITY, |(start, _)| start));
+        (end > due).then(|| bar(due, end, 4.0))
+    });
+    let arrivals = gather(&|_, span| {
+        Some(format!("M{} {}v{}", px(x.at(span.due? - from)), px(top - 1.0), px(LANE - 3.0)))
+    });
+    let half = |parity: usize| {
+        gather(&move |index, span| {
+            let (start, end) = span.served.filter(|_| index % 2 == parity)?;
+            Some(bar(start, end, 0.0))
+        })
+    };
+    let class = if lane.latency { "lc" } else { "be" };
+    html! {
+        text.tick.end x=(px(LEFT - 8.0)) y=(px(top + 11.0)) { (short(lane.tenant)) }
+        path.rail d={ "M" (px(LEFT)) " " (px(top + 7.0)) "H" (px(RIGHT)) } {}
+        g.{ (class) } {
+            path.wait d=(waiting) {}
+            path.serve d=(half(0)) {}
+            path.serve.odd d=(half(1)) {}
+            path.due d=(arrivals) {}
+        }
+    }
+}
+
+/// A lane's name has room for so many letters.
+fn short(name: &str) -> String {
+    match name.char_indices().nth(16) {
+        Some((at, _)) => format!("{}…", &name[..at]),
+        None => name.into(),
+    }
+}

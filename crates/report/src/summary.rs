@@ -1,0 +1,93 @@
+//! Many scenarios in one line: what a mode costs and gives over all of them.
+
+use results::record::ALONE;
+
+use crate::view::{Scenario, View};
+
+/// A mean, and the worst of what it is the mean of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    pub mean: f64,
+    pub worst: f64,
+    pub count: usize,
+}
+
+/// What one mode costs and gives over some scenarios. A *case* is a latency tenant of a scenario.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    pub scenarios: usize,
+    pub cases: usize,
+    /// Cases whose p99 is infinite; they are in no mean.
+    pub overloaded: usize,
+    /// p99 over alone, of the cases that have one.
+    pub over_alone: Option<Spread>,
+    /// Attainment alone less attainment here.
+    pub lost: Option<Spread>,
+    pub of_ideal: Option<Spread>,
+    pub requests: usize,
+    pub iterations: usize,
+    pub wrong: usize,
+    pub unchecked: usize,
+}
+
+impl Summary {
+    pub fn of<'s, 'a: 's>(scenarios: impl IntoIterator<Item = &'s Scenario<'a>>, mode: &str) -> Summary {
+        let mut summary = Summary::default();
+        let (mut ratios, mut lost, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+        for scenario in scenarios {
+            let Some(here) = scenario.mode(mode) else { continue };
+            summary.scenarios += 1;
+            let alone = scenario.mode(ALONE);
+            for tenant in &here.latency {
+                summary.cases += 1;
+                summary.requests += tenant.offered;
+                summary.wrong += tenant.wrong;
+                match tenant.overhead.map(|estimate| estimate.value) {
+                    Some(ratio) if ratio.is_finite() => ratios.push(ratio),
+                    Some(_) => summary.overloaded += 1,
+                    None => {}
+                }
+                let before = alone.and_then(|mode| mode.latency_of(&tenant.tenant)?.attainment);
+                lost.extend(before.zip(tenant.attainment).map(|(before, now)| before.value - now.value));
+            }
+            shares.extend(here.together.of_ideal.map(|estimate| estimate.value));
+            summary.iterations += scenario.iterations(mode);
+            summary.unchecked += here.best_effort.iter().map(|tenant| tenant.unchecked).sum::<usize>();
+            summary.wrong += here.best_effort.iter().map(|tenant| tenant.wrong).sum::<usize>();
+        }
+        summary.over_alone = spread(&ratios, f64::max);
+        summary.lost = spread(&lost, f64::max);
+        summary.of_ideal = spread(&shares, f64::min);
+        summary
+    }
+
+    /// Whether there is anything to be said.
+    pub fn is_empty(&self) -> bool {
+        self.scenarios == 0
+    }
+}
+
+fn spread(values: &[f64], worse: fn(f64, f64) -> f64) -> Option<Spread> {
+    let worst = values.iter().copied().reduce(worse)?;
+    Some(Spread { mean: values.iter().sum::<f64>() / values.len() as f64, worst, count: values.len() })
+}
+
+/// The scenarios by which a way of sharing is judged: one latency tenant beside one best-effort tenant. Those of bare
+/// kernels are instruments, made to show one cost at a time, and are left out where there is anything else.
+pub fn pairs<'v, 'a>(view: &'v View<'a>) -> Vec<&'v Scenario<'a>> {
+    let all = || view.scenarios().filter(|one| one.pair().is_some());
+    let real: Vec<_> = all().filter(|scenario| !scenario.is_instrument()).collect();
+    if real.is_empty() { all().collect() } else { real }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_of_a_share_is_the_least_and_of_a_ratio_the_most() {
+        assert_eq!(spread(&[1.0, 3.0], f64::max), Some(Spread { mean: 2.0, worst: 3.0, count: 2 }));
+        assert_eq!(spread(&[1.0, 3.0], f64::min).map(|spread| spread.worst), Some(1.0));
+        assert_eq!(spread(&[], f64::max), None);
+    }
+}
