@@ -31,8 +31,7 @@ class Inference(Job):
         self._warm_up(form)
         self._right = self._all_answers()
         self._digests = [digest(answer) for answer in self._right]
-        self.gpu_us = card.gpu_us(self.parts())
-        card.wait()
+        self.gpu_us = self.measure_gpu_us()
 
     @torch.inference_mode()
     def _warm_up(self, form):
@@ -75,6 +74,9 @@ class Inference(Job):
 
     def digest(self, number):
         return self._digests[number % INPUTS] if self.is_right(number) else digest(self._answer)
+
+    def measure_gpu_us(self):
+        return self._card.gpu_us(self.parts())
 
     def parts(self):
         return [Part("request", 1, lambda: self._hand_over(0))]

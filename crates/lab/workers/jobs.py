@@ -45,6 +45,10 @@ class Job:
         """Of the last answer's bits."""
         raise NotImplementedError
 
+    def measure_gpu_us(self):
+        """GPU time of a request with no host in between."""
+        raise NotImplementedError
+
     def parts(self):
         """What a request consists of, each piece in the middle of its life."""
         raise NotImplementedError

@@ -35,7 +35,7 @@ class Training(Job):
         self._sums = torch.zeros(MOST_ITERATIONS // WEIGHTS_EVERY + 1, dtype=torch.long, device=card.device)
         for number in (0, 1, WEIGHTS_EVERY - 1):
             self._iterate(number)
-        self.gpu_us = card.gpu_us(self.parts())
+        self.gpu_us = self.measure_gpu_us()
         self.prepare()
         if card.real:
             torch.cuda.empty_cache()
@@ -76,6 +76,9 @@ class Training(Job):
         for index, value in enumerate(sums):
             digests[(index + 1) * WEIGHTS_EVERY - 1] += f"-{value & 0xFFFFFFFFFFFFFFFF:016x}"
         return digests
+
+    def measure_gpu_us(self):
+        return self._card.gpu_us(self.parts())
 
     def parts(self):
         return [Part("iteration", 1, lambda: self._iterate(0))]

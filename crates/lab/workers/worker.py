@@ -72,7 +72,10 @@ class Tenant(threading.Thread):
     def do_calibrate(self, order):
         self._used = True
         count, seconds = loops.calibrate(self.job, self._best_effort, float(order["seconds"]), self._clock)
-        self._voice.say("calibrated", tenant=self.index, per_s=round(count / seconds, 3), count=count)
+        # Measured again, because others may have used the GPU while this one was built.
+        self.job.gpu_us = self.job.measure_gpu_us()
+        told = {"per_s": round(count / seconds, 3), "count": count, "gpu_us": round(self.job.gpu_us, 1)}
+        self._voice.say("calibrated", tenant=self.index, **told)
 
     def do_prepare(self, order):
         self.prepare()
