@@ -16,7 +16,16 @@ macro_rules! folders {
 }
 
 pub(crate) const BUILTIN: &[Folder] = folders! {
-    "disb-a": ["published.toml", "suite.toml"],
+    "disb-a": ["published.toml", "scaled.toml", "suite.toml"],
+    "disb-b": ["published.toml", "suite.toml"],
+    "disb-c": ["published.toml", "suite.toml"],
+    "disb-d": ["published.toml", "suite.toml"],
+    "disb-e": ["published.toml", "suite.toml"],
+    "disb-real": ["densenet201.trace", "distilbert.trace", "inception-v3.trace", "published.toml", "resnet152.trace", "suite.toml", "vgg19.trace"],
+    "tally": ["loads-bert.toml", "loads-resnet50.toml", "pairs.toml", "suite.toml"],
+    "burst-llm": ["pairs.toml", "suite.toml"],
+    "micro": ["blocks.toml", "gaps.toml", "grids.toml", "suite.toml"],
+    "stress": ["suite.toml", "twenty.toml"],
 };
 
 #[cfg(test)]

@@ -138,3 +138,6 @@ fn head(called: &str, text: &str) -> Result<Head, Mistake> {
     }
     Ok(head)
 }
+
+#[cfg(test)]
+mod tests;

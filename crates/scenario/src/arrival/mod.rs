@@ -6,6 +6,8 @@
 mod draw;
 mod keys;
 #[cfg(test)]
+mod real;
+#[cfg(test)]
 mod tests;
 mod trace;
 

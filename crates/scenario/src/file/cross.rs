@@ -48,6 +48,7 @@ impl Reader<'_> {
     ) -> Option<Tenant> {
         let name = self.name(&one.name);
         let workload = self.workload(&one.workload);
+        self.answers(&one.workload, workload.as_ref());
         let arrival = match (&one.arrival, &cross.arrival) {
             (Some(own), _) => self.arrival(own, cross.loads.is_some()),
             (None, Some(_)) => shared.clone(),

@@ -13,7 +13,7 @@ use crate::error::{Error, Mistake};
 use crate::mode::{Device, Mode};
 use crate::scenario::{SOFT_SLOWDOWN, Scenario, Soft, Tenant};
 use crate::slo::Slo;
-use crate::workload::{self, Workload};
+use crate::workload::{self, Task, Torch, Workload};
 
 const LONGEST: Nanos = Nanos::from_millis(3_600_000);
 const SHORTEST: Nanos = Nanos::from_millis(10);
@@ -223,6 +223,7 @@ impl<'a> Reader<'a> {
                     self.wrong(table.name.span(), message.to_owned());
                     return None;
                 };
+                self.answers(&table.workload, workload.as_ref());
                 let arrival = self.arrival(arrival, false);
                 let slo = self.slo(table.slo.as_ref(), workload.as_ref()?);
                 Some(Tenant { name: name?, class, workload: workload?, arrival: arrival?, slo: Some(slo?) })
@@ -238,6 +239,14 @@ impl<'a> Reader<'a> {
     pub fn workload(&mut self, keys: &Spanned<workload::Keys>) -> Option<Workload> {
         let workload = Workload::try_from(keys.get_ref().clone());
         workload.map_err(|message| self.wrong(keys.span(), message)).ok()
+    }
+
+    /// A latency tenant's workload is something that somebody waits for.
+    pub fn answers(&mut self, keys: &Spanned<workload::Keys>, workload: Option<&Workload>) {
+        if let Some(Workload::Torch(Torch { task: Task::Training, .. })) = workload {
+            let message = "a training is best-effort: nobody waits for one iteration of it";
+            self.wrong(keys.span(), message.to_owned());
+        }
     }
 
     pub fn arrival(&mut self, keys: &Spanned<arrival::Keys>, paced: bool) -> Option<Arrival> {
