@@ -50,7 +50,7 @@ pub use arrival::{Arrival, Pace, Process, Trace, stream_seed};
 pub use error::{Error, Mistake};
 pub use file::{Origin, SCHEMA, parse};
 pub use mode::{Device, Mode};
-pub use scenario::{Scenario, Tenant};
+pub use scenario::{Scenario, Tenant, least_time};
 pub use slo::Slo;
 pub use span::written;
 pub use suite::Suite;

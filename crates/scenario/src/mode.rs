@@ -91,6 +91,11 @@ impl Mode {
         }
     }
 
+    /// Whether whoever has a device has it: it is neither a rival nor still to be built.
+    pub fn is_at_hand(self) -> bool {
+        !self.is_rival() && self != Mode::EbbShared
+    }
+
     /// Whether it is somebody else's product, which a user must have built.
     pub fn is_rival(self) -> bool {
         matches!(self, Mode::Xsched | Mode::XschedTimeslice | Mode::Hami | Mode::Nvshare)

@@ -1,5 +1,7 @@
 //! A scenario: who shares the GPU, with what work, arriving when, measured for how long.
 
+use std::collections::HashSet;
+
 use model::{Class, Nanos};
 use serde::{Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_128;
@@ -148,12 +150,10 @@ impl Scenario {
         stream_seed(self.seed, &tenant.name, repetition)
     }
 
-    /// How long all repetitions in all these modes take at least: nothing but the runs themselves. Alone is one run for
-    /// each tenant.
-    pub fn least_time(&self, modes: &[Mode]) -> Nanos {
-        let runs = |mode: &Mode| if *mode == Mode::Alone { self.tenants.len() as u64 } else { 1 };
-        let runs: u64 = modes.iter().map(runs).sum::<u64>() * u64::from(self.repetitions);
-        Nanos(self.until().0.saturating_mul(runs))
+    /// How long its runs with all tenants together take at least: the runs themselves and nothing else.
+    fn least_time_together(&self) -> Nanos {
+        let modes = self.modes().into_iter().filter(|mode| mode.is_at_hand() && *mode != Mode::Alone);
+        Nanos(self.until().0.saturating_mul(modes.count() as u64 * u64::from(self.repetitions)))
     }
 
     /// Equal for scenarios that ask for the same, different for others: the name of what was measured.
@@ -162,6 +162,23 @@ impl Scenario {
             serde_json::to_string(self).expect("its maps have text for keys, and nothing in it can fail");
         format!("{:032x}", xxh3_128(text.as_bytes()))
     }
+}
+
+/// How long the runs of these scenarios take at least, in all modes that everybody has. A tenant that is the same in
+/// several of them is alone only once.
+pub fn least_time(scenarios: &[Scenario]) -> Nanos {
+    let together = scenarios.iter().map(Scenario::least_time_together);
+    let with_alone = scenarios.iter().filter(|scenario| scenario.modes().contains(&Mode::Alone));
+    let alone: HashSet<_> = with_alone
+        .flat_map(|scenario| scenario.tenants.iter().map(move |tenant| (scenario, tenant)))
+        .map(|(scenario, tenant)| {
+            let Scenario { seed, repetitions, .. } = scenario;
+            let what = (tenant.name.as_str(), tenant.workload.id(), tenant.arrival.to_string());
+            (what, *seed, *repetitions, scenario.until())
+        })
+        .collect();
+    let alone = alone.into_iter().map(|(_, _, repetitions, until)| Nanos(until.0 * u64::from(repetitions)));
+    together.chain(alone).fold(Nanos::ZERO, |sum, time| sum + time)
 }
 
 fn class<S: Serializer>(class: &Class, out: S) -> Result<S::Ok, S::Error> {

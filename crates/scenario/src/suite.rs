@@ -72,7 +72,7 @@ impl Suite {
         };
         paths.sort();
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let texts = paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+        let texts = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         if texts.iter().all(|(file, ..)| file == HEAD) {
             return Err(Error::Empty { path: path.to_owned() });
         }

@@ -17,6 +17,9 @@ pub struct ListOptions {
     /// On which device times are counted and modes apply
     #[arg(long, default_value = "gpu", value_name = "gpu|soft")]
     pub device: scenario::Device,
+    /// Only name the workloads, one to a line
+    #[arg(long)]
+    pub workloads: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,38 +1,42 @@
 //! `ebb lab list`: what there is to run, and how long it takes at least.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use model::Nanos;
-use scenario::{Device, Mode, Scenario, Suite};
+use scenario::{Device, Mode, Scenario, Suite, least_time};
 
 use super::arguments::ListOptions;
 
 pub fn run(options: &ListOptions) -> Result<ExitCode> {
+    let device = options.device;
     match &options.suite {
-        None => suites(options.device)?,
-        Some(word) => scenarios(Suite::find(word)?, options.device),
+        Some(word) if options.workloads => workloads(&[Suite::find(word)?]),
+        Some(word) => scenarios(&Suite::find(word)?, device),
+        None if options.workloads => workloads(&built_in()?),
+        None => suites(&built_in()?, device),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn suites(device: Device) -> Result<()> {
-    println!("{:<10}  {:>9}  {:>8}  title", "suite", "scenarios", "at least");
-    for name in Suite::names() {
-        let suite = Suite::named(name)?;
-        let title = suite.title.clone();
-        let staged = on(suite, device);
-        let time = staged.iter().map(least).fold(Nanos::ZERO, |sum, time| sum + time);
-        println!("{name:<10}  {:>9}  {:>8}  {title}", staged.len(), minutes(time));
-    }
-    println!(
-        "\nTimes are those of the runs on this device ({device}), with all modes that apply but rivals."
-    );
-    println!("`ebb lab list SUITE` shows its scenarios.");
-    Ok(())
+fn built_in() -> Result<Vec<Suite>> {
+    Suite::names().map(|name| Ok(Suite::named(name)?)).collect()
 }
 
-fn scenarios(suite: Suite, device: Device) {
+fn suites(suites: &[Suite], device: Device) {
+    println!("{:<10}  {:>9}  {:>8}  title", "suite", "scenarios", "at least");
+    for suite in suites {
+        let Suite { name, title, .. } = suite;
+        let staged = on(suite, device);
+        println!("{name:<10}  {:>9}  {:>8}  {title}", staged.len(), minutes(least_time(&staged)));
+    }
+    println!();
+    println!("Minutes of runs on this device ({device}), in all modes that apply but rivals.");
+    println!("`ebb lab list SUITE` shows a suite's scenarios.");
+}
+
+fn scenarios(suite: &Suite, device: Device) {
     println!("{}: {}", suite.name, suite.title);
     if let Some(about) = &suite.about {
         println!("{}", about.trim());
@@ -40,25 +44,27 @@ fn scenarios(suite: Suite, device: Device) {
     for scenario in on(suite, device) {
         println!("\n{}: {}", scenario.name, scenario.title);
         for tenant in &scenario.tenants {
-            println!("  {:<22} {:<11} {}, {}", tenant.name, tenant.class, tenant.workload, tenant.arrival);
+            let class = tenant.class.to_string();
+            println!("  {:<20}  {class:<11}  {}, {}", tenant.name, tenant.workload, tenant.arrival);
         }
-        let modes = scenario.modes();
-        println!("  modes  {}", modes.iter().map(Mode::to_string).collect::<Vec<_>>().join(" "));
+        println!("  modes: {}", scenario.modes().iter().map(Mode::to_string).collect::<Vec<_>>().join(", "));
         let Scenario { duration, warmup, repetitions, .. } = &scenario;
         let each = if *repetitions == 1 { "once".to_owned() } else { format!("{repetitions} times") };
-        println!("  time   {duration} after {warmup}, {each}: at least {}", minutes(least(&scenario)));
+        let least = minutes(least_time(std::slice::from_ref(&scenario)));
+        println!("  time: {duration} after {warmup} of warm-up, {each}; at least {least} in all");
     }
 }
 
-fn on(suite: Suite, device: Device) -> Vec<Scenario> {
-    suite.scenarios.into_iter().map(|scenario| scenario.for_device(device)).collect()
+/// One to a line, for whoever goes through all of them.
+fn workloads(suites: &[Suite]) {
+    let tenants = suites.iter().flat_map(|suite| &suite.scenarios).flat_map(|scenario| &scenario.tenants);
+    for workload in tenants.map(|tenant| tenant.workload.id()).collect::<BTreeSet<_>>() {
+        println!("{workload}");
+    }
 }
 
-/// Without rivals, which few have, and what does not exist yet.
-fn least(scenario: &Scenario) -> Nanos {
-    let modes: Vec<_> =
-        scenario.modes().into_iter().filter(|mode| !mode.is_rival() && *mode != Mode::EbbShared).collect();
-    scenario.least_time(&modes)
+fn on(suite: &Suite, device: Device) -> Vec<Scenario> {
+    suite.scenarios.iter().map(|scenario| scenario.clone().for_device(device)).collect()
 }
 
 fn minutes(time: Nanos) -> String {

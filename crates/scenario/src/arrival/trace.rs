@@ -42,7 +42,7 @@ impl Trace {
         if trace.offsets.len() > MOST {
             return Err(format!("{file} has more than {MOST} arrivals"));
         }
-        if !(trace.period() > 0.0) {
+        if trace.period() <= 0.0 {
             return Err(format!("{file} has fewer than two arrivals, or all at once"));
         }
         Ok(trace)
