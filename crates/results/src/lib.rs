@@ -9,12 +9,14 @@
 //! * [`quantile`], [`bootstrap`]: what is said of many, and how sure it is
 //! * [`figures`]: everything that is said about an archive, computed from it at once
 //! * [`stop`], [`timeline`]: stop latencies as a histogram, and a stretch of a run to look at
+//! * [`compare`]: what got better or worse between two archives, beyond noise
 //! * [`sample`]: an archive that nobody measured, to try reports with
 
 #![forbid(unsafe_code)]
 
 mod archive;
 pub mod bootstrap;
+pub mod compare;
 mod draw;
 mod error;
 pub mod figures;
@@ -30,6 +32,7 @@ mod writer;
 
 pub use archive::{Archive, FILE, PACKED};
 pub use bootstrap::Estimate;
+pub use compare::Comparison;
 pub use error::Error;
 pub use figures::Figures;
 pub use quantile::Quantiles;
