@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use cuda_abi::{CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUresult, CUstream};
+use model::Nanos;
 
 use crate::Error;
 
@@ -56,6 +57,9 @@ functions! {
     event_create = "cuEventCreate" (*mut CUevent, c_uint);
     event_record = "cuEventRecord" (CUevent, CUstream);
     event_synchronize = "cuEventSynchronize" (CUevent);
+    event_elapsed = "cuEventElapsedTime" (*mut f32, CUevent, CUevent);
+    version = "cuDriverGetVersion" (*mut c_int);
+    name = "cuDeviceGetName" (*mut c_char, c_int, CUdevice);
 }
 
 pub(crate) struct Library {
@@ -111,6 +115,15 @@ pub struct Event(CUevent);
 #[derive(Clone, Copy)]
 pub struct Function(CUfunction);
 
+/// The shape of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub blocks: u32,
+    pub threads: u32,
+    /// Bytes of dynamic shared memory for each block.
+    pub shared: u32,
+}
+
 impl Driver {
     /// `priority` is the stream's: lower is more urgent.
     pub fn open(path: &Path, priority: i32) -> Result<Driver, Error> {
@@ -138,6 +151,24 @@ impl Driver {
         // SAFETY: a valid place for the answer.
         let result = unsafe { (self.functions.attribute)(&mut value, attribute, 0) };
         self.check("cuDeviceGetAttribute", result).map(|()| value)
+    }
+
+    /// What the driver calls its first device.
+    pub fn device_name(&self) -> Result<String, Error> {
+        let mut name = [0u8; 256];
+        // SAFETY: a valid place for as many bytes as it is said to have.
+        let result = unsafe { (self.functions.name)(name.as_mut_ptr().cast(), name.len() as c_int, 0) };
+        self.check("cuDeviceGetName", result)?;
+        let text = CStr::from_bytes_until_nul(&name).map(CStr::to_string_lossy);
+        Ok(text.unwrap_or_default().into_owned())
+    }
+
+    /// The newest CUDA that the driver serves, as people write it: 13.0.
+    pub fn version(&self) -> Result<String, Error> {
+        let mut version = 0;
+        // SAFETY: a valid place for the answer.
+        self.check("cuDriverGetVersion", unsafe { (self.functions.version)(&mut version) })?;
+        Ok(format!("{}.{}", version / 1000, version % 1000 / 10))
     }
 
     /// Loads a module and finds one of its kernels. The module stays for the life of the process.
@@ -179,6 +210,22 @@ impl Driver {
         self.check("cuMemcpyDtoH", result).map(|()| words)
     }
 
+    /// Reads as many numbers as there is room for.
+    pub fn read_into(&self, address: u64, words: &mut [u64]) -> Result<(), Error> {
+        // SAFETY: `words` has room for what is asked for.
+        let result = unsafe { (self.functions.read)(words.as_mut_ptr().cast(), address, size_of_val(words)) };
+        self.check("cuMemcpyDtoH", result)
+    }
+
+    /// Zeroes so many numbers, and returns when they are zero for every stream.
+    pub fn clear(&self, address: u64, words: usize) -> Result<(), Error> {
+        // SAFETY: no pointers of ours; an address that is not the driver's is its to refuse.
+        self.check("cuMemsetD8", unsafe { (self.functions.clear)(address, 0, words * 8) })?;
+        // SAFETY: the stream of the calls without one is always there.
+        let result = unsafe { (self.functions.stream_synchronize)(ptr::null_mut()) };
+        self.check("cuStreamSynchronize", result)
+    }
+
     /// Copies numbers to an address that has room for them.
     pub fn write(&self, address: u64, words: &[u64]) -> Result<(), Error> {
         // SAFETY: `words` has what is asked for.
@@ -195,10 +242,19 @@ impl Driver {
         shared: u32,
         parameters: [u64; 2],
     ) -> Result<(), Error> {
-        let mut parameters = parameters;
-        let [first, second] = &mut parameters;
-        let mut pointers = [ptr::from_mut(first).cast::<c_void>(), ptr::from_mut(second).cast()];
-        // SAFETY: the kernel takes two 64-bit parameters, and the driver copies them during the call.
+        self.launch_shaped(function, Shape { blocks, threads, shared }, parameters)
+    }
+
+    /// Launches with 64-bit parameters, as many as the kernel has.
+    pub fn launch_shaped<const N: usize>(
+        &self,
+        function: Function,
+        shape: Shape,
+        mut parameters: [u64; N],
+    ) -> Result<(), Error> {
+        let Shape { blocks, threads, shared } = shape;
+        let mut pointers = parameters.each_mut().map(|parameter| ptr::from_mut(parameter).cast::<c_void>());
+        // SAFETY: the kernel takes so many 64-bit parameters, and the driver copies them during the call.
         let result = unsafe {
             (self.functions.launch)(
                 function.0,
@@ -225,10 +281,29 @@ impl Driver {
     /// An event without a time. It stays for the life of the process.
     pub fn event(&self) -> Result<Event, Error> {
         const DISABLE_TIMING: c_uint = 2;
+        self.event_with(DISABLE_TIMING)
+    }
+
+    /// An event that notes when the GPU came to it.
+    pub fn timed_event(&self) -> Result<Event, Error> {
+        self.event_with(0)
+    }
+
+    fn event_with(&self, flags: c_uint) -> Result<Event, Error> {
         let mut event: CUevent = ptr::null_mut();
         // SAFETY: a valid place for the answer.
-        let result = unsafe { (self.functions.event_create)(&mut event, DISABLE_TIMING) };
+        let result = unsafe { (self.functions.event_create)(&mut event, flags) };
         self.check("cuEventCreate", result).map(|()| Event(event))
+    }
+
+    /// The time between two events that have a time and are over.
+    pub fn between(&self, from: Event, to: Event) -> Result<Nanos, Error> {
+        let mut milliseconds = 0.0f32;
+        // SAFETY: a valid place for the answer; events live as long as the driver.
+        let result = unsafe { (self.functions.event_elapsed)(&mut milliseconds, from.0, to.0) };
+        self.check("cuEventElapsedTime", result)?;
+        // Floats convert with saturation, so that what comes before counts as no time.
+        Ok(Nanos((f64::from(milliseconds) * 1e6) as u64))
     }
 
     /// Puts the event behind all that was launched so far.

@@ -8,6 +8,9 @@ pub enum LabVerb {
     List(ListOptions),
     /// Look for mistakes in scenario files
     Check(CheckOptions),
+    /// Synthetic tenants (started by `ebb lab run`)
+    #[command(hide = true)]
+    Tenant(TenantOptions),
 }
 
 #[derive(Debug, Args)]
@@ -27,4 +30,16 @@ pub struct CheckOptions {
     /// Scenario files, or folders of them
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<std::path::PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct TenantOptions {
+    /// The file that says which tenants
+    pub spec: std::path::PathBuf,
+    /// The driver library
+    #[arg(long, value_name = "LIBCUDA", default_value = "libcuda.so.1")]
+    pub driver: std::path::PathBuf,
+    /// Look for profiles in this folder before those that are built in
+    #[arg(long, value_name = "FOLDER")]
+    pub profiles: Option<std::path::PathBuf>,
 }

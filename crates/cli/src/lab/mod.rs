@@ -3,6 +3,7 @@
 pub mod arguments;
 mod check;
 mod list;
+mod tenant;
 
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ pub fn run(verb: &LabVerb) -> ExitCode {
     finish(match verb {
         LabVerb::List(options) => list::run(options),
         LabVerb::Check(options) => check::run(options),
+        LabVerb::Tenant(options) => tenant::run(options),
     })
 }
 
