@@ -101,6 +101,7 @@ impl<'a> Reader<'a> {
         let duration = self.span(Some(&file.duration), SHORTEST);
         let warmup = self.span(file.warmup.as_ref(), Nanos::ZERO);
         let repetitions = self.repetitions(file.repetitions.as_ref());
+        let (wanted, soft) = (self.modes(file.modes.as_deref()), self.soft(&file.soft));
         Some(Scenario {
             name,
             title: file.title.get_ref().clone(),
@@ -113,8 +114,8 @@ impl<'a> Reader<'a> {
             device: Device::Gpu,
             slowdown: 1.0,
             tenants: Vec::new(),
-            wanted: self.modes(file.modes.as_deref()),
-            soft: self.soft(&file.soft),
+            wanted,
+            soft,
         })
     }
 
