@@ -8,7 +8,7 @@ const PAGE: &str = include_str!("../../../docs/scenarios.md");
 fn keys(table: &str) -> Vec<String> {
     let frame = "title = \"t\"\nduration = \"1s\"\nschema = 1\n";
     let text = if table.is_empty() { format!("zzz = 1\n{frame}") } else { format!("{frame}{table}") };
-    let told = parse(&text, &Origin::text("a.toml")).unwrap_err().to_string();
+    let told = parse(&text, &Origin::text("a.toml")).expect_err("there is no such key").to_string();
     let (_, expected) = told.split_once("unknown field `zzz`, expected ").unwrap_or_else(|| panic!("{told}"));
     expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -17,7 +17,7 @@ fn keys(table: &str) -> Vec<String> {
 fn section(heading: &str) -> &'static str {
     let (_, rest) =
         PAGE.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("no section {heading}"));
-    rest.split("\n## ").next().unwrap()
+    rest.split("\n## ").next().unwrap_or(rest)
 }
 
 #[test]

@@ -10,6 +10,9 @@ use super::{BestEffortTable, CrossTable, LatencyTable};
 use crate::arrival::{Arrival, Pace, load_of};
 use crate::scenario::{Scenario, Tenant};
 
+/// More would not end in a day.
+const MOST_SCENARIOS: usize = 2000;
+
 impl Reader<'_> {
     /// One scenario for each latency tenant, best-effort tenant and load, named after them.
     pub(super) fn cross(&mut self, frame: Scenario, cross: &Spanned<CrossTable>) -> Option<Vec<Scenario>> {
@@ -25,6 +28,10 @@ impl Reader<'_> {
             let message =
                 "a cross has [[cross.latency]] and [[cross.best-effort]] tables, one or more of each";
             self.wrong(cross.span(), message.to_owned());
+        }
+        let count = table.latency.len().saturating_mul(table.best_effort.len()).saturating_mul(loads.len());
+        if count > MOST_SCENARIOS {
+            self.wrong(cross.span(), format!("this makes {count} scenarios, more than {MOST_SCENARIOS}"));
         }
         let names = table.latency.iter().map(|one| &one.get_ref().name);
         self.names_differ(names.chain(table.best_effort.iter().map(|one| &one.get_ref().name)));
