@@ -7,7 +7,8 @@
 //! The interval is wider than that of a single figure, on purpose. Drawing from three repetitions makes them look more
 //! alike than they are, so the spread of the rounds is corrected for their number, and Student's t stands where a
 //! normal distribution would pretend that three are many. A single repetition says nothing at all about how two runs of
-//! the same thing differ; then only the floor can help, and it is higher.
+//! the same thing differ; then only the floor can help, and it is higher. And a table of hundreds of figures has some whose
+//! three repetitions agree by mere luck: no figure is believed to be much steadier than others of its kind.
 
 use model::Class;
 
@@ -16,6 +17,7 @@ use crate::bootstrap::{Estimate, ROUNDS, repetitions};
 use crate::figures::{best_effort, latency};
 use crate::iteration::Checks;
 use crate::passage::{self, Passage};
+use crate::quantile::rank;
 use crate::record::{Scenario, Tenant};
 
 /// The smallest change that is worth a word.
@@ -74,18 +76,20 @@ impl Comparison {
     pub fn of(before: &Archive, after: &Archive) -> Comparison {
         let mut comparison = Comparison { remarks: devices(before, after), ..Comparison::default() };
         let (one, two) = (Side::new(before), Side::new(after));
+        let mut ratios = Vec::new();
         for scenario in &before.scenarios {
             match after.scenario(&scenario.suite, &scenario.name) {
                 Some(other) if other.digest != scenario.digest => {
                     comparison.redefined.push(format!("{}/{}", scenario.suite, scenario.name));
                 }
-                _ => comparison.scenario(scenario, &one, &two),
+                _ => ratios.extend(comparison.scenario(scenario, &one, &two)),
             }
         }
         let known = |scenario: &&Scenario| before.scenario(&scenario.suite, &scenario.name).is_none();
         for scenario in after.scenarios.iter().filter(known) {
-            comparison.scenario(scenario, &one, &two);
+            ratios.extend(comparison.scenario(scenario, &one, &two));
         }
+        comparison.judge(&ratios);
         comparison
     }
 
@@ -93,7 +97,9 @@ impl Comparison {
         self.changes.iter().filter(|change| change.verdict == verdict).count()
     }
 
-    fn scenario(&mut self, scenario: &Scenario, before: &Side<'_>, after: &Side<'_>) {
+    /// Puts down the changes of one scenario, and gives the ratio of each.
+    fn scenario(&mut self, scenario: &Scenario, before: &Side<'_>, after: &Side<'_>) -> Vec<Ratio> {
+        let mut ratios = Vec::new();
         for mode in modes(scenario, [before.archive, after.archive]) {
             for tenant in &scenario.tenants {
                 let name = || format!("{}/{}, {mode}, {}", scenario.suite, scenario.name, tenant.name);
@@ -109,28 +115,27 @@ impl Comparison {
                     (false, false) => {
                         let one = before.drawn(scenario, tenant, &one);
                         let two = after.drawn(scenario, tenant, &two);
-                        self.tenant(scenario, &mode, &tenant.name, &one, &two);
+                        for (change, ratio) in changes(scenario, &mode, &tenant.name, &one, &two) {
+                            self.changes.push(change);
+                            ratios.push(ratio);
+                        }
                     }
                 }
             }
         }
+        ratios
     }
 
-    fn tenant(&mut self, scenario: &Scenario, mode: &str, tenant: &str, before: &[Drawn], after: &[Drawn]) {
-        for before in before {
-            let Some(after) = after.iter().find(|after| after.figure == before.figure) else { continue };
-            let Some(ratio) = ratio(before, after) else { continue };
-            self.changes.push(Change {
-                suite: scenario.suite.clone(),
-                scenario: scenario.name.clone(),
-                mode: mode.to_owned(),
-                tenant: tenant.to_owned(),
-                figure: before.figure,
-                before: before.value,
-                after: after.value,
-                ratio,
-                verdict: verdict(before.figure, &ratio, before.repetitions.min(after.repetitions)),
-            });
+    /// Gives every change its interval and its verdict, once all spreads are known.
+    fn judge(&mut self, ratios: &[Ratio]) {
+        for figure in [Figure::P50, Figure::P99, Figure::Attainment, Figure::Rate] {
+            let of_kind = |change: &Change| change.figure == figure;
+            let kind = || self.changes.iter().zip(ratios).filter(|(change, _)| of_kind(change));
+            let usual = usual(kind().map(|(_, ratio)| ratio));
+            for (change, ratio) in self.changes.iter_mut().zip(ratios).filter(|(change, _)| of_kind(change)) {
+                change.ratio = ratio.interval(usual);
+                change.verdict = ratio.verdict(figure, &change.ratio);
+            }
         }
     }
 }
@@ -190,24 +195,79 @@ impl<'a> Side<'a> {
     }
 }
 
-/// `None` where there is nothing to compare: no requests, or nothing done on either side.
-fn ratio(before: &Drawn, after: &Drawn) -> Option<Estimate> {
-    let over = |after: f64, before: f64| if after == before { 1.0 } else { after / before };
-    let value = over(after.value, before.value);
-    let rounds: Vec<f64> =
-        after.rounds.iter().zip(&before.rounds).map(|(after, before)| over(*after, *before)).collect();
-    if value.is_nan() {
-        return None;
+/// The figures that both sides have of a tenant, not yet judged.
+fn changes(
+    scenario: &Scenario,
+    mode: &str,
+    tenant: &str,
+    before: &[Drawn],
+    after: &[Drawn],
+) -> Vec<(Change, Ratio)> {
+    let change = |before: &Drawn| {
+        let after = after.iter().find(|after| after.figure == before.figure)?;
+        let ratio = Ratio::new(before, after)?;
+        let change = Change {
+            suite: scenario.suite.clone(),
+            scenario: scenario.name.clone(),
+            mode: mode.to_owned(),
+            tenant: tenant.to_owned(),
+            figure: before.figure,
+            before: before.value,
+            after: after.value,
+            ratio: ratio.interval(0.0),
+            verdict: Verdict::Unchanged,
+        };
+        Some((change, ratio))
+    };
+    before.iter().filter_map(change).collect()
+}
+
+/// A ratio on its way to an interval.
+struct Ratio {
+    value: f64,
+    rounds: Vec<f64>,
+    /// How much its logarithm varies; `None` in overload and at a standstill, which have no logarithm.
+    spread: Option<f64>,
+    /// Of both sides.
+    repetitions: (usize, usize),
+}
+
+impl Ratio {
+    /// `None` where there is nothing to compare: no requests, or nothing done on either side.
+    fn new(before: &Drawn, after: &Drawn) -> Option<Ratio> {
+        let over = |after: f64, before: f64| if after == before { 1.0 } else { after / before };
+        let value = over(after.value, before.value);
+        let pairs = after.rounds.iter().zip(&before.rounds);
+        let rounds: Vec<f64> = pairs.map(|(after, before)| over(*after, *before)).collect();
+        let usable = |ratio: f64| ratio.is_finite() && ratio > 0.0;
+        let spread = (usable(value) && rounds.iter().copied().all(usable)).then(|| spread(&rounds));
+        let repetitions = (before.repetitions, after.repetitions);
+        (!value.is_nan()).then_some(Ratio { value, rounds, spread, repetitions })
     }
-    let usable = |ratio: f64| ratio.is_finite() && ratio > 0.0;
-    // Overload and standstill have no logarithm; there the rounds themselves are the interval.
-    if !usable(value) || !rounds.iter().copied().all(usable) {
-        return Some(Estimate::at(CONFIDENCE, value, &rounds));
+
+    /// `usual` is the spread of figures of this kind.
+    fn interval(&self, usual: f64) -> Estimate {
+        let Some(spread) = self.spread else { return Estimate::at(CONFIDENCE, self.value, &self.rounds) };
+        let (one, two) = self.repetitions;
+        let spread = spread.max(((spread * spread + usual * usual) / 2.0).sqrt());
+        let reach = spread * widening(one).max(widening(two)) * student(one + two);
+        Estimate { value: self.value, low: self.value * (-reach).exp(), high: self.value * reach.exp() }
     }
-    let reach = spread(&rounds)
-        * widening(before.repetitions).max(widening(after.repetitions))
-        * student(before.repetitions + after.repetitions);
-    Some(Estimate { value, low: value * (-reach).exp(), high: value * reach.exp() })
+
+    fn verdict(&self, figure: Figure, interval: &Estimate) -> Verdict {
+        let floor = if self.repetitions.0.min(self.repetitions.1) > 1 { FLOOR } else { FLOOR_OF_ONE };
+        if !interval.excludes(1.0) || (self.value - 1.0).abs() <= floor {
+            return Verdict::Unchanged;
+        }
+        if (self.value > 1.0) == figure.more_is_better() { Verdict::Better } else { Verdict::Worse }
+    }
+}
+
+/// The median spread of the ratios of one figure.
+fn usual<'a>(ratios: impl Iterator<Item = &'a Ratio>) -> f64 {
+    let mut spreads: Vec<f64> = ratios.filter_map(|ratio| ratio.spread).collect();
+    spreads.sort_unstable_by(f64::total_cmp);
+    rank(spreads.len(), 0.5).map_or(0.0, |place| spreads[place])
 }
 
 /// The standard deviation of the logarithms.
@@ -230,14 +290,6 @@ fn widening(repetitions: usize) -> f64 {
 fn student(repetitions: usize) -> f64 {
     const TABLE: [f64; 11] = [2.58, 63.66, 9.92, 5.84, 4.60, 4.03, 3.71, 3.50, 3.36, 3.25, 3.17];
     TABLE.get(repetitions.saturating_sub(2)).copied().unwrap_or(3.17)
-}
-
-fn verdict(figure: Figure, ratio: &Estimate, repetitions: usize) -> Verdict {
-    let floor = if repetitions > 1 { FLOOR } else { FLOOR_OF_ONE };
-    if !ratio.excludes(1.0) || (ratio.value - 1.0).abs() <= floor {
-        return Verdict::Unchanged;
-    }
-    if (ratio.value > 1.0) == figure.more_is_better() { Verdict::Better } else { Verdict::Worse }
 }
 
 fn modes(scenario: &Scenario, archives: [&Archive; 2]) -> Vec<String> {
