@@ -8,6 +8,10 @@ pub enum LabVerb {
     List(ListOptions),
     /// Look for mistakes in scenario files
     Check(CheckOptions),
+    /// Say what got better or worse between two sets of results, beyond noise
+    ///
+    /// The exit status is 0 if nothing got worse, 1 if something did, and 2 if they cannot be compared.
+    Compare(CompareOptions),
     /// Synthetic tenants (started by `ebb lab run`)
     #[command(hide = true)]
     Tenant(TenantOptions),
@@ -42,4 +46,15 @@ pub struct TenantOptions {
     /// Look for profiles in this folder before those that are built in
     #[arg(long, value_name = "FOLDER")]
     pub profiles: Option<std::path::PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareOptions {
+    /// The earlier results: a folder that `ebb lab run` wrote, or a file of it
+    pub before: std::path::PathBuf,
+    /// The later results
+    pub after: std::path::PathBuf,
+    /// Show also what did not change
+    #[arg(long)]
+    pub all: bool,
 }

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 mod check;
+mod compare;
 mod list;
 mod tenant;
 
@@ -15,6 +16,7 @@ pub fn run(verb: &LabVerb) -> ExitCode {
     finish(match verb {
         LabVerb::List(options) => list::run(options),
         LabVerb::Check(options) => check::run(options),
+        LabVerb::Compare(options) => return compare::run(options),
         LabVerb::Tenant(options) => tenant::run(options),
     })
 }
