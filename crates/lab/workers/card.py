@@ -4,6 +4,7 @@ Where there is no GPU a tiny model runs on the processor, to try; then nothing i
 """
 
 import contextlib
+import os
 import time
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from jobs import Unsuitable
 
 TRIES, FEWER_TRIES, LONG_US = 5, 3, 20_000
+CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
 CYCLES_PER_US = 2000
 """Of the GPU's clock, at most: a sleep may last longer than asked, not shorter."""
 
@@ -42,9 +44,24 @@ class Card:
         finally:
             torch.set_default_dtype(before)
 
+    @contextlib.contextmanager
+    def any_order(self):
+        """What is done in here may be done by algorithms that are faster where the order of things does not matter."""
+        before = torch.get_deterministic_debug_mode()
+        torch.set_deterministic_debug_mode("default")
+        try:
+            yield
+        finally:
+            torch.set_deterministic_debug_mode(before)
+
     def pinned(self, tensor):
         tensor = tensor.cpu()
         return tensor.pin_memory() if self.real else tensor
+
+    def tidy_up(self):
+        """Gives memory back that only the building needed: there may be dozens of workers."""
+        if self.real:
+            torch.cuda.empty_cache()
 
     def event(self):
         if not self.real:
@@ -99,8 +116,29 @@ def settle_torch(deterministic):
     torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cuda.enable_mem_efficient_sdp(False)
     torch.utils.deterministic.fill_uninitialized_memory = False
-    # Not as a warning only: then the attention's backward would stay as it is. Once a tenant needs it, it stays.
-    torch.use_deterministic_algorithms(deterministic)
+    if deterministic and torch.get_deterministic_debug_mode() == 0:
+        demand_determinism()
+
+
+def demand_determinism():
+    """As an error and not as a warning: then the attention's backward would stay as it is. Not by
+    `use_deterministic_algorithms`, which imports a compiler and takes seconds.
+
+    cuBLAS is deterministic only with workspaces of its own, and torch wants to see that they were asked for. It looks
+    once whether they were, but takes the wish apart again in every matrix product, with a regular expression, for tens of
+    microseconds; so the wish is taken back when it was seen. On Hopper it is what torch does anyway.
+    """
+    os.environ[CUBLAS] = ":4096:8"
+    torch.set_deterministic_debug_mode("error")
+    if not torch.cuda.is_available():
+        return
+    one = torch.ones(16, 16, device="cuda")
+    one @ one
+    del os.environ[CUBLAS]
+    try:
+        one @ one
+    except RuntimeError:
+        os.environ[CUBLAS] = ":4096:8"
 
 
 def same_bits(one, other):

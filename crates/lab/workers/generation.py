@@ -49,6 +49,7 @@ class Generation(Job):
             self.request(index)
             self._right.append(self._answer.clone())
         self.gpu_us = self.measure_gpu_us()
+        card.tidy_up()
 
     @torch.inference_mode()
     def _warm_up(self, form):
@@ -59,7 +60,9 @@ class Generation(Job):
             return
         self._card.wait()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self._card.stream, capture_error_mode="thread_local"):
+        capture = torch.cuda.graph(graph, stream=self._card.stream, capture_error_mode="thread_local")
+        # Every place of the cache is written once, so that no order matters.
+        with self._card.any_order(), capture:
             self._word.copy_(self._net.fixed(self._word, self._at))
         torch.cuda.set_stream(self._card.stream)
         self._graph = graph

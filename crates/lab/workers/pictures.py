@@ -1,29 +1,50 @@
 """Nets that look at pictures: torchvision's, a detector, a step of a diffusion, and a net for clouds of points."""
 
+import importlib
+import importlib.util
+import sys
+import types
+
 import torch
 from torch import nn
 
 from detector import Detector
 from diffusion import Denoiser
+from jobs import Unsuitable
 from points import PointNet
 
 CLASSES = 1000
+SETTLING = 8
+"""Pictures whose statistics an untrained net takes for the usual ones."""
 BUILDERS = {
-    "vgg19": ("vgg19", 224),
-    "resnet50": ("resnet50", 224),
-    "resnet152": ("resnet152", 224),
-    "densenet201": ("densenet201", 224),
-    "inception-v3": ("inception_v3", 299),
+    "vgg19": ("vgg", "vgg19", 224),
+    "resnet50": ("resnet", "resnet50", 224),
+    "resnet152": ("resnet", "resnet152", 224),
+    "densenet201": ("densenet", "densenet201", 224),
+    "inception-v3": ("inception", "inception_v3", 299),
 }
 
 
-def torchvision_net(card, model, trained):
-    import torchvision
+def light_torchvision():
+    """The package without what it imports by itself, a compiler among other things: seconds for nothing used here."""
+    if "torchvision" in sys.modules:
+        return
+    for name in ("torchvision", "torchvision.models"):
+        found = importlib.util.find_spec(name)
+        if found is None:
+            raise Unsuitable("there is no torchvision here")
+        package = types.ModuleType(name)
+        package.__path__ = found.submodule_search_locations
+        sys.modules[name] = package
+    sys.modules["torchvision"].__version__ = importlib.import_module("torchvision.version").__version__
 
-    name, size = BUILDERS[model]
+
+def torchvision_net(card, model, trained):
+    light_torchvision()
+    file, name, size = BUILDERS[model]
     extra = {"aux_logits": False, "init_weights": False} if model == "inception-v3" else {}
     with card.building():
-        net = getattr(torchvision.models, name)(**extra)
+        net = getattr(importlib.import_module(f"torchvision.models.{file}"), name)(**extra)
     without_dropout(net)
     if trained and model == "vgg19" and not card.tiny:
         # At this size of picture it changes nothing, and its backward has no deterministic algorithm.
@@ -56,7 +77,7 @@ def random_pictures(card, batch, size):
 
 def classifier(card, model, batch, count):
     net, size = torchvision_net(card, model, trained=False)
-    net = settled(net, random_pictures(card, 2, size)).half()
+    net = settled(net, random_pictures(card, SETTLING, size)).half()
     return net, [(random_pictures(card, batch, size).half(),) for _ in range(count)]
 
 
@@ -64,7 +85,7 @@ def detector(card, model, batch, count):
     size = 64 if card.tiny else 640
     with card.building():
         net = Detector(scale=0.25 if card.tiny else 1.0).to(memory_format=torch.channels_last)
-    net = settled(net, random_pictures(card, 2, size)).half()
+    net = settled(net, random_pictures(card, SETTLING, size)).half()
     return net, [(random_pictures(card, batch, size).half(),) for _ in range(count)]
 
 

@@ -37,8 +37,7 @@ class Training(Job):
             self._iterate(number)
         self.gpu_us = self.measure_gpu_us()
         self.prepare()
-        if card.real:
-            torch.cuda.empty_cache()
+        card.tidy_up()
 
     def prepare(self):
         gathered = [value for each in self._lesson.optimiser.state.values() for value in each.values() if torch.is_tensor(value)]

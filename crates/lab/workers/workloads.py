@@ -32,8 +32,6 @@ def build_torch(model, spec):
     trains = workload.get("task") == "training"
     if trains and not best_effort:
         raise Unsuitable("a training is best-effort: nobody waits for one iteration of it")
-    # cuBLAS is deterministic only with workspaces of its own, and asks for this before it starts.
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # What is compiled is compiled in this process: no helpers that have to be ended.
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     from card import Card
