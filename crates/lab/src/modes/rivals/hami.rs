@@ -19,8 +19,8 @@ pub const PARTS: Parts = Parts { product: "HAMi-core", libraries: &["libvgpu.so"
 const REMARKS: &[&str] = &[
     "best-effort tenants are limited to half the GPU, latency tenants are not",
     "graphs and cooperative launches are not limited",
-    "a process takes for itself whoever appears on the GPU while its own context is made; processes that start together \
-     can be mistaken for each other, and then the limit follows the wrong one",
+    "a process takes for itself whoever appears on the GPU while its own context is made, so its workers were started \
+     one by one",
 ];
 
 /// In per cent of the GPU's time.
@@ -58,6 +58,11 @@ impl Surroundings for Hami {
             environment.push(set("GPU_CORE_UTILIZATION_POLICY", "force"));
         }
         environment
+    }
+
+    /// Two that start together are mistaken for each other, and then the limit follows the wrong one.
+    fn starts_alone(&self) -> bool {
+        true
     }
 
     fn status(&self) -> Option<Value> {
