@@ -75,7 +75,7 @@ pub const MODELS: [Model; 14] = [
     vision("yolo", INFERENCE),
     Model { name: "llama", tasks: INFERENCE, tokens: None, generates: true },
     text("gpt2-large", BOTH, [128, 1024]),
-    text("whisper", BOTH, [1500, 1500]),
+    text("whisper", BOTH, [1500, 500]),
     vision("unet", INFERENCE),
     text("pegasus", TRAINING, [512, 512]),
     vision("pointnet", TRAINING),
