@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::modes::Absence;
+
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("cannot open the driver {}: {reason}", .path.display())]
@@ -24,6 +26,17 @@ pub enum Error {
     Worker { name: String, reason: String },
     #[error("ended before its time, as it was told")]
     Stopped,
+    /// One run came to nothing.
+    #[error("{reason}")]
+    Run { tenant: Option<String>, reason: String },
+    #[error("{}: {source}", .path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{} holds results of {before}, which do not mix with those of {now}; name another folder", .path.display())]
+    OtherDevice { path: PathBuf, before: String, now: String },
+    #[error(transparent)]
+    Absent(Absence),
+    #[error(transparent)]
+    Results(#[from] results::Error),
     #[error("the profile {origin}: {reason}")]
     Profile { origin: String, reason: String },
     #[error(

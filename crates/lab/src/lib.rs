@@ -8,12 +8,14 @@
 //! It prints nothing; whoever shows figures to a person does that.
 
 mod bench;
+pub mod campaign;
 pub mod crew;
 mod digest;
 mod driver;
 mod error;
 mod experiment;
 mod forwarding;
+pub mod modes;
 pub mod player;
 mod probe;
 pub mod profile;
