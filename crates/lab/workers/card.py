@@ -71,7 +71,7 @@ class Card:
         return event
 
     def wait(self):
-        """Until all is done. Only for a latency tenant does a processor spin: there may be more tenants than processors."""
+        """Until all is done. A processor spins only for a latency tenant: there may be more tenants than processors."""
         if not self.real:
             return
         if self._best_effort:
@@ -89,8 +89,8 @@ class Card:
         return min([first, *(self._once_us(hand_over) for _ in range(more))])
 
     def _once_us(self, hand_over):
-        """The work is queued behind a sleep of the GPU that is longer than the queueing. Of work that is longer than the
-        queue, the end may still wait for the host; the least of several tries is taken."""
+        """The work is queued behind a sleep of the GPU that is longer than the queueing. Of work that is longer than
+        the queue, the end may still wait for the host; the least of several tries is taken."""
         began = time.monotonic()
         if not self.real:
             hand_over()
@@ -125,8 +125,9 @@ def demand_determinism():
     `use_deterministic_algorithms`, which imports a compiler and takes seconds.
 
     cuBLAS is deterministic only with workspaces of its own, and torch wants to see that they were asked for. It looks
-    once whether they were, but takes the wish apart again in every matrix product, with a regular expression, for tens of
-    microseconds; so the wish is taken back when it was seen. On Hopper it is what torch does anyway.
+    once whether they were, but takes the wish apart again in every matrix product, with a regular expression (a fifth
+    of a millisecond for a layer with a bias); so the wish is taken back when it was seen. On Hopper torch does anyway
+    what it says.
     """
     os.environ[CUBLAS] = ":4096:8"
     torch.set_deterministic_debug_mode("error")

@@ -1,5 +1,6 @@
-"""A detector of YOLOv8m's published shape (79 GFLOP at 640 x 640; YOLOv6m, which the papers use, has 86): a backbone of
-cross-stage blocks, a neck that goes up and down, and three decoupled heads. The hundred best boxes are picked on the GPU.
+"""A detector of YOLOv8m's published shape: a backbone of cross-stage blocks, a neck that goes up and down, and three
+decoupled heads, 79 GFLOP at 640 x 640 (YOLOv6m, which the papers use, has 86). The hundred best boxes are picked on the
+GPU.
 """
 
 import torch

@@ -1,5 +1,5 @@
-"""One step of a diffusion: a U-Net of Stable Diffusion 1.5's published shape (860 million weights, 64 x 64 latents), with
-attention to itself and to a text of 77 tokens.
+"""One step of a diffusion: a U-Net of Stable Diffusion 1.5's published shape (860 million weights, 64 x 64 latents),
+with attention to itself and to a text of 77 tokens.
 """
 
 import math

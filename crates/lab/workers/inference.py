@@ -57,7 +57,7 @@ class Inference(Job):
 
     @torch.inference_mode()
     def _hand_over(self, number):
-        for given, one in zip(self._given, self._inputs[number % INPUTS]):
+        for given, one in zip(self._given, self._inputs[number % INPUTS], strict=True):
             given.copy_(one, non_blocking=True)
         if self._graph:
             self._graph.replay()

@@ -1,7 +1,7 @@
 """What a tenant does over and over, as the loops see it; nothing here knows of a GPU."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 
 class Unsuitable(Exception):

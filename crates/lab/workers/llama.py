@@ -1,8 +1,8 @@
 """A decoder of Llama 3.2 1B's published shape: 16 layers, 2048 wide, 32 heads that share 8 keys, 1.24 billion weights.
 
-A step for one token exists in two ways. The plain one knows its place as a number and looks at just as much of the cache.
-The fixed one reads its place from the GPU and looks at all of the cache behind a mask, so that one graph does for all
-tokens.
+A step for one token exists in two ways. The plain one knows its place as a number and looks at just as much of the
+cache. The fixed one reads its place from the GPU and looks at all of the cache behind a mask, so that one graph does
+for all tokens.
 """
 
 import torch
@@ -40,7 +40,8 @@ class Layer(nn.Module):
 
     def forward(self, x, turn, cache, at, mask):
         y = functional.rms_norm(x, x.shape[-1:], self.norms[0])
-        q, k, v = (made.unflatten(2, (-1, self.shape.head)).transpose(1, 2) for made in (self.query(y), self.key(y), self.value(y)))
+        made = self.query(y), self.key(y), self.value(y)
+        q, k, v = (each.unflatten(2, (-1, self.shape.head)).transpose(1, 2) for each in made)
         q, k = rotated(q, turn), rotated(k, turn)
         x = x + self.out(self.attend(q, k, v, cache, at, mask).transpose(1, 2).flatten(2))
         y = functional.rms_norm(x, x.shape[-1:], self.norms[1])

@@ -4,8 +4,8 @@ Weights are random and data is made up; nothing is downloaded. Served models com
 trained ones in bf16: convolutional nets by autocast, the others with all their weights in it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 import torch
 from torch.nn import functional

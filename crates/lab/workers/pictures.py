@@ -62,7 +62,7 @@ def without_dropout(net):
 
 @torch.no_grad()
 def settled(net, *given):
-    """With statistics of the given pictures in its normalisations: untrained, a deep net's answers run off to infinity."""
+    """With statistics of these pictures in its normalisations: an untrained deep net's answers run off to infinity."""
     for module in net.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.momentum = None

@@ -1,5 +1,5 @@
-"""Which kernels a request consists of, as the driver's own tracing tells: when the host handed each one over, how large it
-is, how many of its blocks an SM holds and how long a block takes.
+"""Which kernels a request consists of, as the driver's own tracing tells: when the host handed each one over, how large
+it is, how many of its blocks an SM holds and how long a block takes.
 
 A part is repeated a few times and the one in the middle is taken. Tracing makes every launch slower; times of handing
 over are shortened by as much as the part takes longer with it than without. A kernel's blocks are taken to be equally
@@ -7,6 +7,7 @@ long and to run in whole waves.
 """
 
 import datetime
+import itertools
 import json
 import os
 import statistics
@@ -40,7 +41,8 @@ def record(job, workload):
 def recorded(torch, part, sms):
     host_us = statistics.median(handed_over_us(torch, part) for _ in range(REPEATS))
     traced_us = []
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+    # `torch.profiler` does the same after importing a compiler for some seconds.
+    with torch.autograd.profiler.profile(use_cpu=False, use_device="cuda", use_kineto=True) as profiler:
         for _ in range(REPEATS):
             traced_us.append(handed_over_us(torch, part))
     with tempfile.TemporaryDirectory() as folder:
@@ -49,9 +51,7 @@ def recorded(torch, part, sms):
         with open(path) as file:
             events = json.load(file)["traceEvents"]
     shorter = min(1.0, host_us / statistics.median(traced_us))
-    kernels = [
-        [round(kernel[0] * shorter, 1), *kernel[1:]] for kernel in kernels_of(events, sms)
-    ]  # fmt: skip
+    kernels = [[round(kernel[0] * shorter, 1), *kernel[1:]] for kernel in kernels_of(events, sms)]
     if not kernels:
         raise RuntimeError(f"the driver's tracing showed no kernels in {part.name}; is another profiler at work?")
     return {"name": part.name, "times": part.times, "host_us": round(host_us, 1), "kernels": kernels}
@@ -80,9 +80,12 @@ def kernels_of(events, sms):
     pairs.sort(key=lambda pair: (pair[0]["ts"], pair[1]["ts"]))
     repetitions = []
     ends = sorted(event["ts"] + event["dur"] for event in events if event.get("name") == BOUNDARY)
-    for begin, end in zip(ends, [*ends[1:], float("inf")]):
+    for begin, end in zip(ends, [*ends[1:], float("inf")], strict=True):
         if inside := [pair for pair in pairs if begin <= pair[0]["ts"] < end]:
-            repetitions.append([described(launch, kernel, begin, sms) for launch, kernel in inside])
+            rows = [described(launch, kernel, begin, sms) for launch, kernel in inside]
+            # What follows a graph, or is one, is handed over no sooner than what stands before it.
+            latest = itertools.accumulate((row[0] for row in rows), max)
+            repetitions.append([[at, *row[1:]] for at, row in zip(latest, rows, strict=True)])
     return repetitions[len(repetitions) // 2] if repetitions else []
 
 

@@ -19,7 +19,7 @@ def build(model, kind="latency", task="inference", batch=1, **more):
 @unittest.skipIf(MISSING, WHY)
 class Serving(unittest.TestCase):
     def test_every_model_answers_as_it_did_at_the_start(self):
-        lengths = {"bert": {"tokens": 16}, "distilbert": {"tokens": 16}, "gpt2-large": {"tokens": 16}, "whisper": {"tokens": 20}}
+        lengths = {model: {"tokens": 16} for model in ("bert", "distilbert", "gpt2-large", "whisper")}
         lengths["llama"] = {"prompt": 12, "output": 4}
         for model in ("resnet50", "inception-v3", "yolo", "unet", *lengths):
             with self.subTest(model):
@@ -43,6 +43,7 @@ class Serving(unittest.TestCase):
 
     def test_a_step_of_fixed_shape_gives_the_same_words(self):
         import torch
+
         from llama import Llama, Shape
 
         torch.manual_seed(3)
@@ -68,9 +69,9 @@ class Learning(unittest.TestCase):
         return job.digests(count)
 
     def test_a_training_begins_again_with_the_same_bits(self):
-        for model, more in (("pointnet", {}), ("bert", {"tokens": 8}), ("whisper", {"tokens": 8}), ("pegasus", {"tokens": 8})):
+        for model in ("pointnet", "bert", "whisper", "pegasus"):
             with self.subTest(model):
-                job = build(model, "best-effort", "training", batch=2, **more)
+                job = build(model, "best-effort", "training", batch=2, tokens=8)
                 once = self.iterations(job, 11)
                 job.prepare()
                 self.assertEqual(self.iterations(job, 11), once)

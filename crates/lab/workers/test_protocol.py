@@ -16,9 +16,10 @@ class Worker:
 
     def __init__(self, *workloads, program="fake.py", classes=()):
         self._folder = tempfile.TemporaryDirectory()
+        classes = classes or ["latency"] * len(workloads)
         tenants = [
-            {"name": f"t{index}", "class": (list(classes) + ["latency"] * 9)[index], "workload": one, "stream": "normal"}
-            for index, one in enumerate(workloads)
+            {"name": f"t{index}", "class": kind, "workload": one, "stream": "normal"}
+            for index, (kind, one) in enumerate(zip(classes, workloads, strict=True))
         ]
         path = Path(self._folder.name, "spec.json")
         path.write_text(json.dumps({"tenants": tenants, "slowdown": 1.0, "tiny": True}))

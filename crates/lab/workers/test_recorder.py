@@ -15,8 +15,8 @@ def kernel(at, length, correlation, grid=(132, 1, 1), block=(256, 1, 1)):
     return {"cat": "kernel", "name": "k", "ts": at, "dur": length, "args": told}
 
 
-def boundary(at, length=1.0):
-    return {"cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "ts": at, "dur": length, "args": {"correlation": -at}}
+def boundary(at):
+    return launch(at, -1 - at, recorder.BOUNDARY) | {"dur": 1.0}
 
 
 class Traces(unittest.TestCase):
@@ -40,6 +40,10 @@ class Traces(unittest.TestCase):
     def test_a_graph_is_handed_over_at_once_in_the_order_of_its_kernels(self):
         events = [boundary(0), launch(30, 7, "cudaGraphLaunch"), kernel(50, 2.0, 7), kernel(40, 1.0, 7), boundary(90)]
         self.assertEqual([(row[0], row[4]) for row in recorder.kernels_of(events, 132)], [(0.0, 1.0), (0.0, 2.0)])
+
+    def test_a_graph_is_not_handed_over_before_what_stands_before_it(self):
+        events = [boundary(0), launch(5, 1), kernel(8, 1.0, 1), launch(30, 7, "cudaGraphLaunch"), kernel(50, 2.0, 7)]
+        self.assertEqual([row[0] for row in recorder.kernels_of([*events, boundary(90)], 132)], [4.0, 4.0])
 
     def test_an_empty_trace_has_no_kernels(self):
         self.assertEqual(recorder.kernels_of([boundary(0), launch(2, 1), boundary(9)], 132), [])

@@ -40,7 +40,8 @@ class Training(Job):
         card.tidy_up()
 
     def prepare(self):
-        gathered = [value for each in self._lesson.optimiser.state.values() for value in each.values() if torch.is_tensor(value)]
+        states = self._lesson.optimiser.state.values()
+        gathered = [value for state in states for value in state.values() if torch.is_tensor(value)]
         with torch.no_grad():
             torch._foreach_copy_(self._state, self._first)
             torch._foreach_zero_(gathered)

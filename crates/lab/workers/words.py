@@ -5,8 +5,8 @@
 | bert | base: 12 layers, 768 wide | the pooled answer to a text | to fill in words, all of them |
 | distilbert | 6 layers, 768 wide | its first place | likewise |
 | gpt2-large | 36 layers, 1280 wide | one pass over the text: the scores of the next word | to tell the next word |
-| whisper | large-v3-turbo: 32 + 4 layers, 1280 wide | the encoder, and the scores of the first word | to tell the next word of a text of 64 |
-| pegasus | X-base: 12 + 12 layers, 768 wide, whole attention | - | to tell the next word of a summary of 128 |
+| whisper | large-v3-turbo: 32 + 4 layers, 1280 wide | the encoder, scores of the first word | the next of 64 words |
+| pegasus | X-base: 12 + 12 layers, 768 wide, whole attention | - | the next word of a summary of 128 |
 
 `tokens` is the length of the text; for Whisper that of the sound, of which 50 are a second.
 """

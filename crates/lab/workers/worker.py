@@ -1,9 +1,9 @@
 """A process that hosts one tenant, or several in streams of their own: `python worker.py SPEC.json`.
 
-Orders come as lines of JSON on standard input, replies go as lines of JSON to standard output, remarks to standard error.
-The words are those of `crew/protocol.rs`. Every tenant has a thread of its own, in which it is built and in which it
-works, because a framework keeps its current stream per thread; another thread reads the orders. The end of standard
-input is the end of the process, whatever it is doing.
+Orders come as lines of JSON on standard input, replies go as lines of JSON to standard output, remarks to standard
+error. The words are those of `crew/protocol.rs`. Every tenant has a thread of its own, in which it is built and in
+which it works, because a framework keeps its current stream per thread; another thread reads the orders. The end of
+standard input is the end of the process, whatever it is doing.
 """
 
 import gc
