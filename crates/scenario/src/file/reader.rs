@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         if let Err(message) = fits_name(&name) {
             self.wrong(0..0, format!("the file's name is the scenario's: {message}"));
         }
-        let frame = self.frame(file, name)?;
+        let frame = self.frame(file, name);
         let scenarios = match (&file.cross, file.tenant.is_empty()) {
             (Some(cross), true) => self.cross(frame, cross)?,
             (Some(cross), false) => {
@@ -93,8 +93,9 @@ impl<'a> Reader<'a> {
         Some(scenarios)
     }
 
-    /// All of a scenario but its tenants.
-    fn frame(&mut self, file: &File, name: String) -> Option<Scenario> {
+    /// All of a scenario but its tenants. What is wrong is noted and stands for something right, so that the tenants can be
+    /// judged as well.
+    fn frame(&mut self, file: &File, name: String) -> Scenario {
         if file.title.get_ref().trim().is_empty() {
             self.wrong(file.title.span(), "the title is empty".to_owned());
         }
@@ -102,12 +103,12 @@ impl<'a> Reader<'a> {
         let warmup = self.span(file.warmup.as_ref(), Nanos::ZERO);
         let repetitions = self.repetitions(file.repetitions.as_ref());
         let (wanted, soft) = (self.modes(file.modes.as_deref()), self.soft(&file.soft));
-        Some(Scenario {
+        Scenario {
             name,
             title: file.title.get_ref().clone(),
             source: file.source.clone(),
             about: file.about.as_ref().map(|about| about.trim().to_owned()),
-            duration: duration?,
+            duration: duration.unwrap_or(SHORTEST),
             warmup: warmup.unwrap_or(Nanos::ZERO),
             repetitions: repetitions.unwrap_or(1),
             seed: file.seed.unwrap_or(1),
@@ -116,7 +117,7 @@ impl<'a> Reader<'a> {
             tenants: Vec::new(),
             wanted,
             soft,
-        })
+        }
     }
 
     fn soft(&mut self, table: &SoftTable) -> Soft {
