@@ -113,7 +113,6 @@ class Arrays(Job):
         for number in range(INPUTS):
             self.request(number)
             self._right.append(int(self._slots[number]))
-        self.gpu_us = self.measure_gpu_us()
         self.prepare()
 
     def launch(self, name, grid, block, *arguments):

@@ -11,8 +11,6 @@ from jobs import Job, Unsuitable
 
 
 class Fake(Job):
-    gpu_us = 100.0
-
     def __init__(self, workload):
         self._seconds = workload.get("us", 200) * 1e-6
         self._wrong = workload.get("wrong", [])
@@ -31,7 +29,7 @@ class Fake(Job):
         return f"{number:08x}"
 
     def measure_gpu_us(self):
-        return self.gpu_us
+        return 100.0
 
     def hand_over(self, number):
         return time.monotonic() + self._seconds

@@ -48,7 +48,6 @@ class Generation(Job):
         for index in range(INPUTS):
             self.request(index)
             self._right.append(self._answer.clone())
-        self.gpu_us = self.measure_gpu_us()
         card.tidy_up()
 
     @torch.inference_mode()

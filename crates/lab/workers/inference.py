@@ -31,7 +31,6 @@ class Inference(Job):
         self._warm_up(form)
         self._right = self._all_answers()
         self._digests = [digest(answer) for answer in self._right]
-        self.gpu_us = self.measure_gpu_us()
         card.tidy_up()
 
     @torch.inference_mode()

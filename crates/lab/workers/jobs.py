@@ -28,7 +28,6 @@ class Job:
     queues_ahead = False
     generates = False
     """Whether a request leaves `first_ns`, when its first token was there, and `tokens`, how many there were."""
-    gpu_us = 0.0
 
     def prepare(self):
         """Back to the first weights and the first input."""
@@ -46,7 +45,8 @@ class Job:
         raise NotImplementedError
 
     def measure_gpu_us(self):
-        """GPU time of a request with no host in between."""
+        """GPU time of a request with no host in between. Nobody else may use the GPU, and what it leaves is not the
+        first state."""
         raise NotImplementedError
 
     def parts(self):

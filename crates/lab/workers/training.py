@@ -35,7 +35,6 @@ class Training(Job):
         self._sums = torch.zeros(MOST_ITERATIONS // WEIGHTS_EVERY + 1, dtype=torch.long, device=card.device)
         for number in (0, 1, WEIGHTS_EVERY - 1):
             self._iterate(number)
-        self.gpu_us = self.measure_gpu_us()
         self.prepare()
         card.tidy_up()
 

@@ -16,6 +16,7 @@ import time
 import traceback
 
 import loops
+from turns import Turns
 
 # The last moments of a wait are spun through, and a thread that spins lets nobody else run for this long.
 SWITCH_S = 50e-6
@@ -39,24 +40,22 @@ class Voice:
 class Tenant(threading.Thread):
     """One tenant's thread: builds its job, then does what it is told until the process ends."""
 
-    def __init__(self, index, spec, crowd, build, voice):
+    def __init__(self, index, spec, crowd, build, voice, turns):
         super().__init__(name=spec["name"], daemon=True)
-        self.index, self.spec, self._build, self._voice = index, spec, build, voice
+        self.index, self.spec, self._build, self._voice, self._turns = index, spec, build, voice, turns
         self._clock = loops.Clock(shared=crowd > 1)
         self._orders = queue.SimpleQueue()
         self._best_effort = spec["class"] == "best-effort"
         self._used = False
         self.built = threading.Event()
-        self.job = self.failure = self.load_s = None
+        self.job = self.failure = self.load_s = self.gpu_us = None
 
     def order(self, order):
         self._orders.put(order)
 
     def run(self):
-        began = time.monotonic()
         try:
-            self.job = self._build(self.spec)
-            self.load_s = round(time.monotonic() - began, 2)
+            self.job = self._ready()
         except BaseException as error:
             traceback.print_exc()
             self.failure = reason(error)
@@ -69,13 +68,20 @@ class Tenant(threading.Thread):
                 traceback.print_exc()
                 self._voice.say("error", tenant=self.index, reason=reason(error))
 
+    def _ready(self):
+        began = time.monotonic()
+        with self._turns.together():
+            job = self._build(self.spec)
+        self.load_s = round(time.monotonic() - began, 2)
+        with self._turns.alone():
+            self.gpu_us = round(job.measure_gpu_us(), 1)
+            job.prepare()
+        return job
+
     def do_calibrate(self, order):
         self._used = True
         count, seconds = loops.calibrate(self.job, self._best_effort, float(order["seconds"]), self._clock)
-        # Measured again, because others may have used the GPU while this one was built.
-        self.job.gpu_us = self.job.measure_gpu_us()
-        told = {"per_s": round(count / seconds, 3), "count": count, "gpu_us": round(self.job.gpu_us, 1)}
-        self._voice.say("calibrated", tenant=self.index, **told)
+        self._voice.say("calibrated", tenant=self.index, per_s=round(count / seconds, 3), count=count)
 
     def do_prepare(self, order):
         self.prepare()
@@ -130,12 +136,12 @@ def obey(tenants, voice):
 def start(path, build, voice):
     with open(path) as file:
         spec = json.load(file)
-    crowd = len(spec["tenants"])
+    crowd, turns = len(spec["tenants"]), Turns(os.path.dirname(os.path.abspath(path)))
     tenants = []
     # One after another: a graph that is being captured forbids other threads to allocate.
     for index, one in enumerate(spec["tenants"]):
         one = {**one, "tiny": spec.get("tiny", False), "crowd": spec["tenants"]}
-        tenant = Tenant(index, one, crowd, build, voice)
+        tenant = Tenant(index, one, crowd, build, voice, turns)
         tenant.start()
         tenant.built.wait()
         if tenant.failure:
@@ -162,7 +168,7 @@ def main(build, about):
     # What lives now lives to the end; a collection in the middle of a request would be seen as its latency.
     gc.freeze()
     gc.disable()
-    ready = [{"gpu_us": round(tenant.job.gpu_us, 1), "load_s": tenant.load_s} for tenant in tenants]
+    ready = [{"gpu_us": tenant.gpu_us, "load_s": tenant.load_s} for tenant in tenants]
     voice.say("ready", tenants=ready, versions=versions, gpu=gpu)
     obey(tenants, voice)
     # Threads and contexts go with the process; there is nothing to save.
