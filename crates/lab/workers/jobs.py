@@ -32,6 +32,9 @@ class Job:
     def prepare(self):
         """Back to the first weights and the first input."""
 
+    def rest(self):
+        """Gives back what is not needed until the next run: dozens of workers wait while two are measured."""
+
     def request(self, number):
         """Serves a request to its end."""
         raise NotImplementedError

@@ -2,7 +2,7 @@
 
 The digest of an iteration is its loss, bit for bit, and of every tenth also the sum of all weights taken as integers,
 which does not depend on the order of the sum. To begin again, the first weights are copied back in place and what the
-optimiser has gathered is set to nothing: milliseconds, where a new model would take seconds.
+optimiser has gathered is dropped: milliseconds, where a new model would take seconds.
 """
 
 import torch
@@ -36,17 +36,23 @@ class Training(Job):
         for number in (0, 1, WEIGHTS_EVERY - 1):
             self._iterate(number)
         self.prepare()
-        card.tidy_up()
+        self.rest()
 
     def prepare(self):
-        states = self._lesson.optimiser.state.values()
-        gathered = [value for state in states for value in state.values() if torch.is_tensor(value)]
+        self._lesson.optimiser.state.clear()
         with torch.no_grad():
             torch._foreach_copy_(self._state, self._first)
-            torch._foreach_zero_(gathered)
         self._losses.zero_()
         self._sums.zero_()
         self._card.wait()
+
+    def rest(self):
+        """Keeps the weights, now and as they were first; the rest, which is several times as much, is made anew by the
+        first iterations of the next run."""
+        self._lesson.optimiser.zero_grad(set_to_none=True)
+        self._lesson.optimiser.state.clear()
+        self._card.wait()
+        self._card.tidy_up()
 
     def _iterate(self, number):
         loss = self._loss(*self._lesson.batches[number % BATCHES])

@@ -45,7 +45,7 @@ class Tenant(threading.Thread):
         self.index, self.spec, self._build, self._voice, self._turns = index, spec, build, voice, turns
         self._clock = loops.Clock(shared=crowd > 1)
         self._orders = queue.SimpleQueue()
-        self._best_effort = spec["class"] == "best-effort"
+        self._best_effort, self._crowd = spec["class"] == "best-effort", crowd
         self._used = False
         self.built = threading.Event()
         self.job = self.failure = self.load_s = self.gpu_us = None
@@ -76,11 +76,18 @@ class Tenant(threading.Thread):
         with self._turns.alone():
             self.gpu_us = round(job.measure_gpu_us(), 1)
             job.prepare()
+            self._rest(job)
         return job
+
+    def _rest(self, job):
+        # Giving memory back stops all streams of a process, and its other tenants may not be at their end.
+        if self._crowd == 1:
+            job.rest()
 
     def do_calibrate(self, order):
         self._used = True
         count, seconds = loops.calibrate(self.job, self._best_effort, float(order["seconds"]), self._clock)
+        self._rest(self.job)
         self._voice.say("calibrated", tenant=self.index, per_s=round(count / seconds, 3), count=count)
 
     def do_prepare(self, order):
@@ -97,6 +104,8 @@ class Tenant(threading.Thread):
             self.prepare()
         self._used = True
         ran = loops.run(self.job, self._best_effort, order, self._clock)
+        # Before the reply: after it, others may be measured.
+        self._rest(self.job)
         self._voice.say("ran", tenant=self.index, **ran)
 
     def do_record(self, order):
