@@ -5,17 +5,19 @@
 //! judgement about what to show first, and the promise that what is missing is shown as well. Names come from files of
 //! other people, so all text is escaped where it is written, by the macro that writes it.
 //!
-//! * [`view`]: an archive in the order of the page; [`summary`]: many scenarios in one line; [`bars`]: the design's table
-//! * [`page`]: the HTML file; [`charts`]: its pictures, from plain numbers
-//! * [`palette`]: how each mode looks; [`numbers`]: how numbers read
+//! * `view`: an archive in the order of the page; `summary`: many scenarios in one line; `bars`: the design's table
+//! * `page`: the HTML file; `charts`: its pictures, from plain numbers
+//! * `palette`: how each mode looks; `numbers`: how numbers read
 
 #![forbid(unsafe_code)]
 
 mod bars;
 mod charts;
+mod markdown;
 mod numbers;
 mod page;
 mod palette;
+mod picture;
 mod summary;
 mod view;
 
@@ -26,4 +28,14 @@ use view::View;
 /// The report as one HTML file.
 pub fn html(archive: &Archive, figures: &Figures) -> String {
     page::page(&View::new(archive, figures))
+}
+
+/// The headline, the bars and a table for each scenario.
+pub fn markdown(archive: &Archive, figures: &Figures) -> String {
+    markdown::markdown(&View::new(archive, figures))
+}
+
+/// The headline as an SVG; none where no pair of a latency and a best-effort tenant was measured.
+pub fn picture(archive: &Archive, figures: &Figures) -> Option<String> {
+    picture::picture(&View::new(archive, figures))
 }

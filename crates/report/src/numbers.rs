@@ -45,21 +45,44 @@ pub fn times(ratio: f64) -> String {
     format!("{}×", grouped(ratio, decimals))
 }
 
-/// A share of one as a percentage. Close to the whole, the second decimal is where the difference is.
+/// A share of one as a percentage.
 pub fn percent(share: f64) -> String {
+    format!("{}%", grouped(share * 100.0, 1))
+}
+
+/// A share of what was to be attained. Close to the whole, the second decimal is where the difference is, and it is cut
+/// and not rounded, so that 99.996% does not pass for 100%.
+pub fn attained(share: f64) -> String {
     let value = share * 100.0;
     match value {
-        _ if (value - 100.0).abs() < 1e-9 => "100%".into(),
-        _ if (99.0..100.0).contains(&value) => format!("{}%", cut(value, 2)),
-        _ => format!("{}%", grouped(value, 1)),
+        _ if value >= 100.0 - 1e-9 => "100%".into(),
+        // The nudge keeps what is meant to be 99.95 from being read as 99.9499999.
+        _ if value >= 99.0 => format!("{:.2}%", (value * 100.0 + 1e-6).floor() / 100.0),
+        _ => percent(share),
     }
 }
 
-/// Rounds towards zero, so that 99.996% does not pass for 100%.
-fn cut(value: f64, decimals: i32) -> String {
-    let unit = 10f64.powi(decimals);
-    // The nudge keeps what is meant to be 99.95 from being read as 99.9499999.
-    format!("{:.*}", decimals as usize, (value * unit + 1e-6).floor() / unit)
+/// A number at a tick of an axis: no more digits than it needs.
+pub fn short(value: f64) -> String {
+    let text = grouped(value, if value.abs() < 10.0 { 2 } else { 0 });
+    if !text.contains('.') {
+        return text;
+    }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Microseconds at a tick of an axis.
+pub fn short_time(us: f64) -> String {
+    match us {
+        _ if us >= 1e6 => format!("{} s", short(us / 1e6)),
+        _ if us >= 1e3 => format!("{} ms", short(us / 1e3)),
+        _ => format!("{} µs", short(us)),
+    }
+}
+
+/// A multiple at a tick of an axis.
+pub fn short_times(ratio: f64) -> String {
+    format!("{}×", short(ratio))
 }
 
 /// Percentage points, with their sign.
@@ -121,12 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn a_share_below_one_never_shows_as_the_whole() {
-        assert_eq!(percent(1.0), "100%");
-        assert_eq!(percent(0.99999), "99.99%");
-        assert_eq!(percent(0.9995), "99.95%");
-        assert_eq!(percent(0.123), "12.3%");
+    fn a_share_below_one_is_never_attained_in_full() {
+        assert_eq!(attained(1.0), "100%");
+        assert_eq!(attained(0.99999), "99.99%");
+        assert_eq!(attained(0.9995), "99.95%");
+        assert_eq!(attained(0.123), "12.3%");
         assert_eq!(percent(1.034), "103.4%");
+    }
+
+    #[test]
+    fn ticks_have_no_more_digits_than_they_need() {
+        assert_eq!([1.0, 1.05, 2.5, 30.0, 1000.0].map(short), ["1", "1.05", "2.5", "30", "1,000"]);
+        assert_eq!([50.0, 2500.0, 3e6].map(short_time), ["50 µs", "2.5 ms", "3 s"]);
     }
 
     #[test]

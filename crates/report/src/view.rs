@@ -88,11 +88,15 @@ impl<'a> Scenario<'a> {
         said.or_else(|| Some(tenant.rate? / self.archive.calibration(&tenant.workload)?.per_s))
     }
 
-    /// How many best-effort iterations were finished in a mode, at any time.
+    /// How many best-effort iterations were finished in the counted time of a mode.
     pub fn iterations(&self, mode: &str) -> usize {
         let runs = self.archive.runs_of(&self.record.suite, &self.record.name, mode);
-        let tenants = runs.iter().flat_map(|run| &run.tenants);
-        tenants.filter(|tenant| tenant.class == Class::BestEffort).map(|tenant| tenant.end_us.len()).sum()
+        let finished = |run: &&record::Run| -> usize {
+            let best_effort = run.tenants.iter().filter(|tenant| tenant.class == Class::BestEffort);
+            let ends = best_effort.flat_map(|tenant| &tenant.end_us);
+            ends.filter(|end| (run.warmup_us..run.until_us).contains(end)).count()
+        };
+        runs.iter().map(finished).sum()
     }
 
     /// Whether its latency tenant is bare kernels: an instrument, made to show one cost at a time.

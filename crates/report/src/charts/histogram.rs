@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::axis::Scale;
 use super::picture;
-use crate::numbers::{count, px, time};
+use crate::numbers::{count, px, short_time, time};
 use crate::palette;
 
 pub struct Row<'a> {
@@ -17,9 +17,9 @@ pub struct Row<'a> {
 }
 
 const HEIGHT: f64 = 46.0;
-const LEFT: f64 = 124.0;
-const RIGHT: f64 = 640.0;
-const BINS: usize = 96;
+const LEFT: f64 = 108.0;
+const RIGHT: f64 = 466.0;
+const BINS: usize = 72;
 
 pub fn histogram(name: &str, label: &str, rows: &[Row], bar: Option<f64>) -> Markup {
     let all = || rows.iter().flat_map(|row| row.values.first().into_iter().chain(row.values.last())).copied();
@@ -32,7 +32,7 @@ pub fn histogram(name: &str, label: &str, rows: &[Row], bar: Option<f64>) -> Mar
             line x1=(px(x.at(tick))) x2=(px(x.at(tick))) y1="14" y2=(px(bottom)) {}
         } }
         g.tick { @for tick in x.ticks() {
-            text.mid x=(px(x.at(tick))) y=(px(bottom + 15.0)) { (time(tick)) }
+            text.mid x=(px(x.at(tick))) y=(px(bottom + 15.0)) { (short_time(tick)) }
         } }
         text.label.end x=(px(RIGHT)) y=(px(bottom + 34.0)) { (label) }
         @if let Some(bar) = bar {
@@ -43,7 +43,7 @@ pub fn histogram(name: &str, label: &str, rows: &[Row], bar: Option<f64>) -> Mar
         }
         @for (index, row) in rows.iter().enumerate() { (draw(row, &x, 20.0 + HEIGHT * (index as f64 + 1.0))) }
     };
-    picture(name, (RIGHT + 14.0, bottom + 40.0), 480.0, content)
+    picture(name, (RIGHT + 14.0, bottom + 40.0), 340.0, content)
 }
 
 fn draw(row: &Row, x: &Scale, bottom: f64) -> Markup {

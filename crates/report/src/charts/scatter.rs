@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::axis::{Area, Axis, Scale};
 use super::{BAND, overload_band, picture};
-use crate::numbers::{percent, px, times};
+use crate::numbers::{percent, px, short_times, times};
 use crate::palette;
 
 pub struct Dot<'a> {
@@ -25,10 +25,10 @@ pub struct Corner {
 }
 
 pub fn scatter(name: &str, dots: &[Dot], corner: Corner) -> Markup {
-    let area = Area { width: 640.0, height: 400.0, left: 62.0, right: 14.0, top: 48.0, bottom: 42.0 };
+    let area = Area { width: 860.0, height: 430.0, left: 62.0, right: 14.0, top: 48.0, bottom: 42.0 };
     let finite = || dots.iter().filter_map(|dot| dot.over_alone);
     let (low, high) = (finite().fold(0.95, f64::min), finite().fold(2.0, f64::max));
-    let x = Scale::linear((0.0, dots.iter().map(|dot| dot.of_ideal).fold(1.1, f64::max)), area.across());
+    let x = Scale::linear(across(dots), area.across());
     let y = Scale::log((low * 0.97, high * 1.15), area.up());
     let ((left, right), (bottom, top)) = (area.across(), area.up());
     let content = html! {
@@ -39,13 +39,20 @@ pub fn scatter(name: &str, dots: &[Dot], corner: Corner) -> Markup {
         (overload_band(left, right, top))
         (area.frame(
             &x, &Axis { label: "best-effort throughput, of ideal →", tick: |v| format!("{:.0}%", v * 100.0) },
-            &y, &Axis { label: "p99 from arrival over p99 alone (log) ↓ lower is better", tick: times },
+            &y, &Axis { label: "p99 from arrival over p99 alone (log) ↓ lower is better", tick: short_times },
         ))
         // Ours come last, so that nothing lies on them.
         @for dot in dots.iter().filter(|dot| !palette::of(dot.mode).ours) { (draw(dot, &x, &y, top)) }
         @for dot in dots.iter().filter(|dot| palette::of(dot.mode).ours) { (draw(dot, &x, &y, top)) }
     };
-    picture(name, (area.width, area.height), 520.0, content)
+    picture(name, (area.width, area.height), 560.0, content)
+}
+
+/// From a round share below the least to a little above the most; the ideal is always in sight.
+fn across(dots: &[Dot]) -> (f64, f64) {
+    let shares = || dots.iter().map(|dot| dot.of_ideal);
+    let (low, high) = (shares().fold(0.8, f64::min), shares().fold(1.05, f64::max));
+    (((low - 0.04) * 10.0).floor().max(0.0) / 10.0, high + 0.02)
 }
 
 fn draw(dot: &Dot, x: &Scale, y: &Scale, top: f64) -> Markup {

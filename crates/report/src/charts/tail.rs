@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::axis::{Area, Axis, Scale, polyline};
 use super::picture;
-use crate::numbers::{count, px, time};
+use crate::numbers::{count, px, short_time, time};
 use crate::palette;
 
 pub struct Series<'a> {
@@ -23,19 +23,19 @@ pub struct Series<'a> {
 const POINTS: usize = 150;
 
 pub fn tail(name: &str, label: &str, series: &[Series], slo: Option<f64>) -> Markup {
-    let area = Area { width: 480.0, height: 300.0, left: 46.0, right: 44.0, top: 26.0, bottom: 42.0 };
+    let area = Area { width: 480.0, height: 300.0, left: 46.0, right: 44.0, top: 30.0, bottom: 42.0 };
     let most = series.iter().map(|one| one.offered).max().unwrap_or(1).max(1);
     let served = || series.iter().flat_map(|one| one.served.first().into_iter().chain(one.served.last()));
     let low = served().chain(slo.as_ref()).copied().fold(f64::INFINITY, f64::min);
     let high = served().chain(slo.as_ref()).copied().fold(0.0, f64::max);
     let low = if low.is_finite() { low } else { 1.0 };
     let x = Scale::log((low * 0.9, (high * 1.1).max(low * 1.5)), area.across());
-    let y = Scale::log(((1.0 / most as f64).clamp(1e-4, 0.05), 1.0), area.up());
+    let y = Scale::log(((0.6 / most as f64).clamp(6e-5, 0.05), 1.0), area.up());
     let ((_, right), (bottom, top)) = (area.across(), area.up());
     let nines = [(0.5, "p50"), (0.1, "p90"), (0.01, "p99"), (0.001, "p99.9"), (0.0001, "p99.99")];
     let content = html! {
         (area.frame(
-            &x, &Axis { label, tick: time },
+            &x, &Axis { label, tick: short_time },
             &y, &Axis { label: "share of all offered requests that are slower (log)", tick: share },
         ))
         g.tick {
@@ -47,7 +47,7 @@ pub fn tail(name: &str, label: &str, series: &[Series], slo: Option<f64>) -> Mar
             g.slo {
                 title { "SLO: " (time(slo)) }
                 path d={ "M" (px(x.at(slo))) " " (px(top)) "V" (px(bottom)) } {}
-                text x=(px(x.at(slo) + 4.0)) y=(px(top + 10.0)) { "SLO" }
+                text.mid x=(px(x.at(slo))) y=(px(top - 3.0)) { "SLO" }
             }
         }
         @for one in series.iter().filter(|one| !palette::of(one.mode).ours) { (curve(one, &x, &y)) }
@@ -72,15 +72,17 @@ fn curve(series: &Series, x: &Scale, y: &Scale) -> Markup {
     }
 }
 
-/// The curve's points, dense where the axis is: the ranks are even in the logarithm of what is slower.
+/// The corners of the curve: along to the next time, then down. Ranks are dense where the axis is.
 fn steps(served: &[f64], offered: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
     let slower = move |rank: usize| (offered - rank) as f64 / offered.max(1) as f64;
-    let ranks = thin(served.len(), offered);
-    // Before the fastest one all are slower; after the slowest served one the unserved remain.
-    let first = served.first().map(|us| (*us, 1.0));
-    let points = ranks.into_iter().map(move |rank| (served[rank - 1], slower(rank)));
+    let mut before = 1.0;
+    let corners = thin(served.len(), offered).into_iter().flat_map(move |rank| {
+        let (us, here) = (served[rank - 1], slower(rank));
+        [(us, std::mem::replace(&mut before, here)), (us, here)]
+    });
+    // After the slowest served one, the unserved remain.
     let rest = (offered > served.len()).then(|| (f64::INFINITY, slower(served.len())));
-    first.into_iter().chain(points).chain(rest)
+    corners.chain(rest)
 }
 
 /// Ranks from 1 to `served`: all if few, else about [`POINTS`], the last ones all.
@@ -121,7 +123,7 @@ mod tests {
     #[test]
     fn what_was_never_served_keeps_the_curve_up() {
         let points: Vec<_> = steps(&[10.0, 20.0], 4).collect();
-        assert_eq!(points, [(10.0, 1.0), (10.0, 0.75), (20.0, 0.5), (f64::INFINITY, 0.5)]);
+        assert_eq!(points, [(10.0, 1.0), (10.0, 0.75), (20.0, 0.75), (20.0, 0.5), (f64::INFINITY, 0.5)]);
         assert_eq!(steps(&[], 2).collect::<Vec<_>>(), [(f64::INFINITY, 1.0)]);
     }
 

@@ -1,13 +1,14 @@
 //! Who had the GPU when: the same few requests under several modes, one under the other, over one axis of time.
 //!
 //! One seed offers the same requests at the same times in every mode, so what stands above one another is the same
-//! request. A request waits (light), then is served (dark); best-effort iterations alternate in two tints.
+//! request. A request waits in the upper strip of its lane, where those who wait together add up to a darker tint, and is
+//! served in the lower; best-effort iterations alternate in two tints.
 
 use maud::{Markup, html};
 
 use super::axis::Scale;
 use super::picture;
-use crate::numbers::{px, time};
+use crate::numbers::{px, short_time};
 use crate::palette;
 
 pub struct Panel<'a> {
@@ -32,7 +33,10 @@ pub struct Span {
 
 const LEFT: f64 = 118.0;
 const RIGHT: f64 = 900.0;
-const LANE: f64 = 19.0;
+const LANE: f64 = 22.0;
+/// Of a lane: the strip of those who wait, and the bar of the one that is served.
+const WAITING: f64 = 5.0;
+const SERVED: f64 = 12.0;
 const HEAD: f64 = 22.0;
 
 pub fn timeline(name: &str, (from, to): (f64, f64), panels: &[Panel]) -> Markup {
@@ -45,7 +49,7 @@ pub fn timeline(name: &str, (from, to): (f64, f64), panels: &[Panel]) -> Markup 
             line x1=(px(x.at(tick))) x2=(px(x.at(tick))) y1="6" y2=(px(bottom)) {}
         } }
         g.tick { @for tick in x.ticks() {
-            text.mid x=(px(x.at(tick))) y=(px(bottom + 14.0)) { (time(tick)) }
+            text.mid x=(px(x.at(tick))) y=(px(bottom + 14.0)) { (short_time(tick)) }
         } }
         @for panel in panels {
             (draw(panel, from, &x, { let here = top; top += height(panel); here }))
@@ -67,33 +71,34 @@ fn draw(panel: &Panel, from: f64, x: &Scale, top: f64) -> Markup {
 }
 
 fn row(lane: &Lane, from: f64, x: &Scale, top: f64) -> Markup {
-    let bar = |a: f64, b: f64, inset: f64| {
+    let bar = |a: f64, b: f64, from_top: f64, height: f64| {
         // A bar of no width would be invisible, and so would what it stands for.
         let (a, b) = (x.at(a - from), x.at(b - from).max(x.at(a - from) + 0.6));
-        format!("M{} {}H{}v{}H{}z", px(a), px(top + inset), px(b), px(LANE - 5.0 - 2.0 * inset), px(a))
+        format!("M{} {}H{}v{}H{}z", px(a), px(top + from_top), px(b), px(height), px(a))
     };
     let gather = |pick: &dyn Fn(usize, &Span) -> Option<String>| {
         lane.spans.iter().enumerate().filter_map(|(index, span)| pick(index, span)).collect::<String>()
     };
-    let waiting = gather(&|_, span| {
+    // One path for each, or those who wait together would not add up.
+    let waiting = lane.spans.iter().filter_map(|span| {
         let (due, end) = (span.due?, span.served.map_or(f64::INFINITY, |(start, _)| start));
-        (end > due).then(|| bar(due, end, 4.0))
+        (end > due).then(|| bar(due, end, 0.0, WAITING))
     });
     let arrivals = gather(&|_, span| {
-        Some(format!("M{} {}v{}", px(x.at(span.due? - from)), px(top - 1.0), px(LANE - 3.0)))
+        Some(format!("M{} {}v{}", px(x.at(span.due? - from)), px(top), px(WAITING + SERVED)))
     });
     let half = |parity: usize| {
         gather(&move |index, span| {
             let (start, end) = span.served.filter(|_| index % 2 == parity)?;
-            Some(bar(start, end, 0.0))
+            Some(bar(start, end, WAITING, SERVED))
         })
     };
     let class = if lane.latency { "lc" } else { "be" };
     html! {
-        text.tick.end x=(px(LEFT - 8.0)) y=(px(top + 11.0)) { (short(lane.tenant)) }
-        path.rail d={ "M" (px(LEFT)) " " (px(top + 7.0)) "H" (px(RIGHT)) } {}
+        text.tick.end x=(px(LEFT - 8.0)) y=(px(top + 15.0)) { (short(lane.tenant)) }
+        path.rail d={ "M" (px(LEFT)) " " (px(top + WAITING + SERVED)) "H" (px(RIGHT)) } {}
         g.{ (class) } {
-            path.wait d=(waiting) {}
+            @for path in waiting { path.wait d=(path) {} }
             path.serve d=(half(0)) {}
             path.serve.odd d=(half(1)) {}
             path.due d=(arrivals) {}

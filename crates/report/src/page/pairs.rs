@@ -7,7 +7,7 @@ use crate::bars;
 use crate::charts::axis::Axis;
 use crate::charts::heatmap::{self, Cell, heatmap};
 use crate::charts::lines::{Layout, Line, Point, lines};
-use crate::numbers::{NONE, finite, percent, times};
+use crate::numbers::{NONE, finite, percent, short_times, times};
 use crate::palette;
 use crate::view::{Scenario, Suite, modes_of, overhead, samples, shares};
 
@@ -149,7 +149,7 @@ fn latency_chart(name: &str, scenarios: &Swept) -> Markup {
     });
     let layout = Layout {
         x: Axis { label: "load of the latency tenant →", tick: load },
-        y: Axis { label: "p99 from arrival over alone (log)", tick: times },
+        y: Axis { label: "p99 from arrival over alone (log)", tick: short_times },
         x_log: false,
         y_log: true,
         y_holds: (1.0, 2.0),

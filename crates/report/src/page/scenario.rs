@@ -12,7 +12,7 @@ use results::{Estimate, passage, request};
 use super::rows;
 use crate::charts::tail::{Series, tail};
 use crate::charts::timeline::{Lane, Panel, Span, timeline};
-use crate::numbers::{count, finite, grouped, millis, percent, three, time, times};
+use crate::numbers::{attained, count, finite, grouped, millis, percent, three, time, times};
 use crate::palette;
 use crate::view::{Scenario, samples};
 
@@ -20,6 +20,7 @@ pub fn inside(scenario: &Scenario) -> Markup {
     html! {
         (asked(scenario))
         (latency_table(scenario))
+        (token_table(scenario))
         (best_effort_table(scenario))
         (gaps(scenario))
         div.row { @for tenant in scenario.tenants(Class::Latency) { (tails(scenario, tenant)) } }
@@ -40,7 +41,7 @@ fn asked(scenario: &Scenario) -> Markup {
                     (tenant.class.to_string()) ", " code { (tenant.workload) }
                     @if tenant.class == Class::Latency {
                         ", " (tenant.arrival)
-                        @if let Some(rate) = tenant.rate { " (" (three(rate)) " requests/s)" }
+                        @if let Some(rate) = tenant.rate.filter(|_| !tenant.arrival.contains("/s")) { " (" (three(rate)) " requests/s)" }
                         @if let Some(slo) = slo(scenario, tenant) { ", SLO " (slo) }
                     }
                 }
@@ -83,10 +84,9 @@ fn slo(scenario: &Scenario, tenant: &Tenant) -> Option<String> {
 /// A row for each mode and latency tenant. A single best-effort tenant stands in the same row.
 fn latency_table(scenario: &Scenario) -> Markup {
     let several = scenario.tenants(Class::Latency).count() > 1;
-    let streaming = scenario.modes().flat_map(|mode| &mode.latency).any(|tenant| tenant.ttft.is_some());
     let single = single_best_effort(scenario);
     html! {
-        div.scroll { table.sortable {
+        div.scroll { table.dense {
             thead { tr {
                 th scope="col" { "mode" }
                 @if several { th.left scope="col" { "tenant" } }
@@ -94,10 +94,6 @@ fn latency_table(scenario: &Scenario) -> Markup {
                 th scope="col" { "p50, ms" } th scope="col" { "p90" } th scope="col" { "p99" } th scope="col" { "p99.9" }
                 th scope="col" { "p99 over alone" }
                 th scope="col" { "service p99, ms" }
-                @if streaming {
-                    th scope="col" { "first token p50, ms" } th scope="col" { "p99" }
-                    th scope="col" { "each token p50, ms" } th scope="col" { "p99" }
-                }
                 th scope="col" { "within SLO" }
                 @if single { th scope="col" { "best-effort, /s" } }
                 th scope="col" { "best-effort of ideal" }
@@ -105,15 +101,18 @@ fn latency_table(scenario: &Scenario) -> Markup {
                 th scope="col" { "GPU busy" }
             } }
             tbody { @for mode in scenario.modes() {
-                @for tenant in &mode.latency {
-                    tr.{ (palette::class(&mode.mode)) } {
+                @for (index, tenant) in mode.latency.iter().enumerate() {
+                    tr.first[several && index == 0].{ (palette::class(&mode.mode)) } {
                         td { (palette::tag(&mode.mode)) }
                         @if several { td.left { (tenant.tenant) } }
-                        (latency_cells(mode, tenant, streaming))
-                        @if single { (single_cells(mode)) } @else {
-                            (rows::estimate(mode.together.of_ideal, percent, &samples(mode)))
+                        (latency_cells(mode, tenant))
+                        // What all tenants of a mode have together stands in its first row.
+                        @if index > 0 { td colspan=(if single { "4" } else { "2" }) {} } @else {
+                            @if single { (single_cells(mode)) } @else {
+                                (rows::estimate(mode.together.of_ideal, percent, &samples(mode)))
+                            }
+                            (busy(mode))
                         }
-                        (busy(mode))
                     }
                 }
             } }
@@ -125,16 +124,12 @@ fn single_best_effort(scenario: &Scenario) -> bool {
     scenario.tenants(Class::BestEffort).count() == 1 && scenario.tenants(Class::Latency).count() > 0
 }
 
-fn latency_cells(mode: &ModeFigures, tenant: &Latency, streaming: bool) -> Markup {
+fn latency_cells(mode: &ModeFigures, tenant: &Latency) -> Markup {
     let n = format!("n = {} in {} repetitions", count(tenant.offered), mode.repetitions);
     // Estimates of quantiles are in nanoseconds.
     let in_micros = |estimate: Estimate| {
         let Estimate { value, low, high } = estimate;
         Estimate { value: value / 1e3, low: low / 1e3, high: high / 1e3 }
-    };
-    let tokens = |quantiles: Option<results::Quantiles>| {
-        let (p50, p99) = quantiles.map_or((None, None), |found| (found.p50, found.p99));
-        html! { (rows::quantile(p50, &n)) (rows::quantile(p99, &n)) }
     };
     html! {
         (rows::number(tenant.offered))
@@ -147,8 +142,36 @@ fn latency_cells(mode: &ModeFigures, tenant: &Latency, streaming: bool) -> Marku
         (rows::quantile(tenant.arrival.p999, &n))
         (rows::estimate(tenant.overhead, times, &n))
         (rows::quantile(tenant.service.p99, &n))
-        @if streaming { (tokens(tenant.ttft)) (tokens(tenant.tpot)) }
-        (rows::estimate(tenant.attainment, percent, &n))
+        (rows::estimate(tenant.attainment, attained, &n))
+    }
+}
+
+/// Of tenants that answer token by token.
+fn token_table(scenario: &Scenario) -> Markup {
+    let streaming: Vec<(&ModeFigures, &Latency)> = scenario
+        .modes()
+        .flat_map(|mode| mode.latency.iter().map(move |tenant| (mode, tenant)))
+        .filter(|(_, tenant)| tenant.ttft.is_some())
+        .collect();
+    let cells = |quantiles: Option<results::Quantiles>, n: &str| {
+        let all = quantiles.map_or([None; 4], |found| [found.p50, found.p90, found.p99, found.p999]);
+        html! { @for one in all { (rows::quantile(one, n)) } }
+    };
+    html! {
+        @if !streaming.is_empty() { div.scroll { table.dense {
+            thead { tr {
+                th scope="col" { "mode" } th.left scope="col" { "tenant" }
+                th scope="col" { "first token p50, ms" } th scope="col" { "p90" } th scope="col" { "p99" } th scope="col" { "p99.9" }
+                th scope="col" { "each further token p50, ms" } th scope="col" { "p90" } th scope="col" { "p99" } th scope="col" { "p99.9" }
+            } }
+            tbody { @for (mode, tenant) in streaming {
+                @let n = format!("n = {} in {} repetitions", count(tenant.offered), mode.repetitions);
+                tr.{ (palette::class(&mode.mode)) } {
+                    td { (palette::tag(&mode.mode)) } td.left { (tenant.tenant) }
+                    (cells(tenant.ttft, &n)) (cells(tenant.tpot, &n))
+                }
+            } }
+        } } }
     }
 }
 
@@ -189,7 +212,7 @@ fn best_effort_table(scenario: &Scenario) -> Markup {
         return html! {};
     }
     html! {
-        div.scroll { table.sortable {
+        div.scroll { table.dense {
             thead { tr {
                 th scope="col" { "mode" } th.left scope="col" { "best-effort tenant" }
                 th scope="col" { "iterations/s" } th scope="col" { "of alone" } th scope="col" { "wrong results" }
@@ -298,7 +321,7 @@ fn moment(scenario: &Scenario) -> Markup {
             h4 { "The busiest " (time(window.1 - window.0)) " of the first repetition" }
             (timeline(&format!("Timeline of {}", record.title), window, &panels))
             figcaption {
-                "The same arrivals (ticks) in every mode: waiting light, service dark; best-effort iterations in turns of grey, from the end of the one before. "
+                "The same arrivals (ticks) in every mode. Upper strip: requests that wait, darker where several do; lower: the one that is served. Best-effort iterations in turns of grey, each from the end of the one before. "
                 "Chosen by when requests are due, not by how they fared."
             }
         }

@@ -9,7 +9,7 @@ use crate::bars;
 use crate::charts::axis::Axis;
 use crate::charts::histogram::{Row, histogram};
 use crate::charts::lines::{Layout, Line, Point, lines};
-use crate::numbers::{count, finite, time};
+use crate::numbers::{count, finite, short_time, time};
 use crate::palette;
 use crate::view::{Scenario, Suite, modes_of, samples, shares};
 
@@ -99,8 +99,8 @@ fn point(block_us: f64, scenario: &Scenario, mode: &str) -> Option<Point> {
 
 fn over_blocks(by_block: &[Line], bar: f64) -> Markup {
     let layout = Layout {
-        x: Axis { label: "length of a best-effort block (log) →", tick: time },
-        y: Axis { label: "stop latency, p99 (log)", tick: time },
+        x: Axis { label: "length of a best-effort block (log) →", tick: short_time },
+        y: Axis { label: "stop latency, p99 (log)", tick: short_time },
         x_log: true,
         y_log: true,
         y_holds: (bar * 0.7, bar * 2.0),

@@ -1,0 +1,117 @@
+//! The headline as a picture by itself, for the top of a README: for each way of sharing, what requests pay and what
+//! best-effort work gets, over all pairs.
+//!
+//! It has a ground of its own, because whoever shows it may be light or dark whatever the reader's system says; its
+//! colours follow the reader's system. Nothing outside of it is needed, not even a font.
+
+use maud::{Markup, PreEscaped, html};
+
+use crate::numbers::{count, percent, px, times};
+use crate::palette::{self, LOOKS};
+use crate::summary::{Summary, pairs};
+use crate::view::{View, modes_of, shares};
+
+const WIDTH: f64 = 860.0;
+const TOP: f64 = 84.0;
+const ROW: f64 = 38.0;
+/// Where the bars of the two figures begin, and how long they may be.
+const PAID: (f64, f64) = (158.0, 220.0);
+const GOT: (f64, f64) = (560.0, 200.0);
+
+/// None if no pair was measured in any way of sharing.
+pub fn picture(view: &View) -> Option<String> {
+    let pairs = pairs(view);
+    let modes = modes_of(pairs.iter().copied()).into_iter().filter(|mode| shares(mode));
+    let rows: Vec<(&str, Summary)> =
+        modes.map(|mode| (mode, Summary::of(pairs.iter().copied(), mode))).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let height = TOP + ROW * rows.len() as f64 + 40.0;
+    let highest = rows.iter().filter_map(|(_, summary)| Some(summary.over_alone?.worst)).fold(2.0, f64::max);
+    let name = "What requests pay and what best-effort work gets, by way of sharing";
+    let picture = html! {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (px(WIDTH)) " " (px(height)) } width=(px(WIDTH)) height=(px(height)) role="img" aria-label=(name) {
+            title { (name) }
+            style { (style()) }
+            rect.ground x="0.5" y="0.5" width=(px(WIDTH - 1.0)) height=(px(height - 1.0)) rx="8" {}
+            text.title x="20" y="30" { (title(view, pairs.len())) }
+            text.head x=(px(PAID.0)) y="62" { "p99 latency over alone, log; lower is better" }
+            text.head x=(px(GOT.0)) y="62" { "best-effort throughput of ideal; higher is better" }
+            path.one d={ "M" (px(PAID.0)) " 72V" (px(height - 34.0)) } {}
+            path.one d={ "M" (px(GOT.0 + GOT.1)) " 72V" (px(height - 34.0)) "M" (px(GOT.0)) " 72V" (px(height - 34.0)) } {}
+            @for (index, (mode, summary)) in rows.iter().enumerate() {
+                (row(mode, summary, highest, TOP + ROW * index as f64))
+            }
+            text.foot x="20" y=(px(height - 14.0)) { (foot(view)) }
+        }
+    };
+    Some(picture.into_string())
+}
+
+fn title(view: &View, pairs: usize) -> String {
+    let device =
+        view.archive.machines.first().map_or("a GPU", |machine| match machine.device.kind.as_str() {
+            "soft" => "the software GPU",
+            _ => &machine.device.name,
+        });
+    format!("{} pairs of a latency and a best-effort tenant on {device}", count(pairs))
+}
+
+fn foot(view: &View) -> String {
+    let machine = view.archive.machines.last();
+    let day = machine.and_then(|machine| machine.at.split('T').next()).unwrap_or_default();
+    format!(
+        "Latency from arrival, over all offered requests. Bars: mean over the pairs; thin line: worst pair. {day}"
+    )
+}
+
+fn row(mode: &str, summary: &Summary, highest: f64, top: f64) -> Markup {
+    let along = |ratio: f64| PAID.0 + PAID.1 * (ratio.max(1.0).ln() / highest.ln().max(0.1)).min(1.0);
+    let middle = top + 11.0;
+    html! {
+        g.{ (palette::class(mode)) } {
+            (palette::mark(mode, 26.0, middle, 5.0))
+            text.name x="40" y=(px(middle + 4.5)) { (palette::label(mode)) }
+            @if let Some(ratio) = summary.over_alone {
+                rect.bar x=(px(PAID.0)) y=(px(top)) width=(px((along(ratio.mean) - PAID.0).max(1.5))) height="22" rx="2" {}
+                path.worst d={ "M" (px(along(ratio.mean))) " " (px(middle)) "H" (px(along(ratio.worst))) "M" (px(along(ratio.worst))) " " (px(middle - 5.0)) "v10" } {}
+                text.figure x=(px(along(ratio.worst) + 8.0)) y=(px(middle + 4.5)) { (times(ratio.mean)) (overloaded(summary)) }
+            } @else {
+                text.figure x=(px(PAID.0 + 8.0)) y=(px(middle + 4.5)) { "overload" }
+            }
+            @if let Some(share) = summary.of_ideal {
+                rect.bar x=(px(GOT.0)) y=(px(top)) width=(px((share.mean * GOT.1).clamp(1.5, GOT.1 * 1.18))) height="22" rx="2" {}
+                text.figure x=(px(GOT.0 + (share.mean.max(1.0) * GOT.1).min(GOT.1 * 1.18) + 8.0)) y=(px(middle + 4.5)) { (percent(share.mean)) }
+            }
+        }
+    }
+}
+
+fn overloaded(summary: &Summary) -> String {
+    match summary.overloaded {
+        0 => String::new(),
+        some => format!(", {} of {} overloaded", count(some), count(summary.cases)),
+    }
+}
+
+/// Colours by the reader's system; the same as those of the page.
+fn style() -> PreEscaped<String> {
+    let mut css = String::from(
+        "text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;fill:#1b1f24}\
+         .title{font-size:15.5px;font-weight:650}.head,.foot{fill:#57606a;font-size:12px}.name{font-size:13px}\
+         .ours .name,.ours .figure{font-weight:700}.ground{fill:#fff;stroke:#dfe3e8}.one{stroke:#8a929c;fill:none}\
+         .fl,.bar{fill:currentColor}.bar{fill-opacity:.55}.ours .bar{fill-opacity:1}.st,.worst{stroke:currentColor;\
+         fill:none;stroke-width:1.6}",
+    );
+    for look in &LOOKS {
+        css += &format!(".m-{}{{color:{}}}", look.mode, look.light);
+    }
+    css += "@media (prefers-color-scheme:dark){text{fill:#e4e8ed}.head,.foot{fill:#a7b0bb}\
+            .ground{fill:#14171c;stroke:#313740}.one{stroke:#7f8894}";
+    for look in &LOOKS {
+        css += &format!(".m-{}{{color:{}}}", look.mode, look.dark);
+    }
+    // Only our own constants went into it.
+    PreEscaped(css + "}")
+}

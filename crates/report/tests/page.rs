@@ -1,0 +1,122 @@
+//! What a report says, whatever the archive.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use common::{hostile, page, swept};
+use results::{Archive, Figures, sample};
+
+/// Most tests look at the same two pages.
+static SAMPLE: LazyLock<String> = LazyLock::new(|| page(&sample::archive()));
+static SWEPT: LazyLock<String> = LazyLock::new(|| page(&swept()));
+
+/// Everything between two marks, each time.
+fn between<'a>(text: &'a str, open: &str, close: &str) -> Vec<&'a str> {
+    text.split(open).skip(1).filter_map(|rest| rest.split(close).next()).collect()
+}
+
+#[test]
+fn everything_is_inside() {
+    let page = &*SAMPLE;
+    for asset in ["http:", "https:", "src=", "@import", "url("] {
+        assert!(!page.contains(asset), "{asset} in the page");
+    }
+    assert_eq!(between(page, "<link", ">").len(), 1, "only the icon, which is empty");
+}
+
+#[test]
+fn every_link_has_its_place_and_every_place_its_own_name() {
+    let page = &*SWEPT;
+    let ids = between(page, " id=\"", "\"");
+    let unique: BTreeSet<_> = ids.iter().collect();
+    assert_eq!(ids.len(), unique.len());
+    for link in between(page, "href=\"#", "\"") {
+        assert!(unique.contains(&link), "#{link} leads nowhere");
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let page = &*SAMPLE;
+    for said in
+        ["ebb has no shared domain yet", "stress/crowd/streams/1", "out of memory", "not built: name it"]
+    {
+        assert!(page.contains(said), "{said}");
+    }
+}
+
+#[test]
+fn names_from_outside_stay_text() {
+    let archive = hostile();
+    let page = page(&archive);
+    assert_eq!(page.matches("<script").count(), 1, "our own script and no other");
+    assert_eq!(page.matches("</script").count(), 1);
+    assert!(!page.contains("<img"));
+    let figures = Figures::of(&archive);
+    let picture = report::picture(&archive, &figures).expect("there are pairs");
+    assert!(!picture.contains("<script") && !picture.contains("<img"));
+    let summary = report::markdown(&archive, &figures);
+    assert!(!summary.contains("<script") && !summary.contains("<img"));
+}
+
+#[test]
+fn overload_is_a_word_and_in_no_mean() {
+    let page = &*SWEPT;
+    assert!(page.contains(">overload</abbr>"), "a table says it");
+    for nonsense in ["NaN", ">inf", "∞×"] {
+        assert!(!page.contains(nonsense), "{nonsense}");
+    }
+}
+
+#[test]
+fn a_sweep_is_drawn_over_its_load() {
+    assert!(SWEPT.contains("Over the load") && SWEPT.contains("load of the latency tenant"));
+    assert!(!SAMPLE.contains("Over the load"));
+}
+
+#[test]
+fn an_archive_of_next_to_nothing_still_makes_a_page() {
+    let whole = sample::archive();
+    let none = Archive { runs: Vec::new(), ..whole.clone() };
+    let only_alone = Archive {
+        runs: whole.runs.iter().filter(|run| run.mode == "alone").cloned().collect(),
+        ..whole.clone()
+    };
+    let no_alone = Archive {
+        runs: whole.runs.iter().filter(|run| run.mode != "alone").cloned().collect(),
+        ..whole.clone()
+    };
+    let nothing_served = {
+        let mut archive = whole.clone();
+        for tenant in archive.runs.iter_mut().flat_map(|run| &mut run.tenants) {
+            tenant.start_us.clear();
+            tenant.end_us.clear();
+            tenant.checks.clear();
+        }
+        archive
+    };
+    for archive in [Archive::default(), none, only_alone, no_alone, nothing_served] {
+        let figures = Figures::of(&archive);
+        let page = report::html(&archive, &figures);
+        assert!(page.ends_with("</html>"));
+        assert!(!page.contains("NaN"), "a number that is none");
+        report::markdown(&archive, &figures);
+        report::picture(&archive, &figures);
+    }
+}
+
+/// Tags must be balanced, or browsers mend the page into something else.
+#[test]
+fn every_element_that_is_opened_is_closed() {
+    let page = &*SWEPT;
+    let body = page.split("</style>").nth(1).and_then(|rest| rest.split("<script>").next()).expect("a body");
+    for element in
+        ["section", "details", "table", "tr", "td", "th", "svg", "g", "figure", "div", "text", "path"]
+    {
+        let opened =
+            body.matches(&format!("<{element} ")).count() + body.matches(&format!("<{element}>")).count();
+        assert_eq!(opened, body.matches(&format!("</{element}>")).count(), "{element}");
+    }
+}
