@@ -267,7 +267,7 @@ fn text(path: &Path) -> Result<String, Error> {
         }
         Ok(text)
     };
-    read().map_err(|source| Error::File { doing: "read", path: path.to_owned(), source })
+    read().map_err(|reason| Error::File { doing: "read", path: path.to_owned(), reason })
 }
 
 #[cfg(test)]

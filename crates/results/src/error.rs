@@ -4,8 +4,8 @@ use std::path::PathBuf;
 /// Why a result file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot {doing} {path}: {source}")]
-    File { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot {doing} {path}: {reason}")]
+    File { doing: &'static str, path: PathBuf, reason: io::Error },
     #[error("{0} holds neither results.jsonl nor results.jsonl.gz")]
     NoResults(PathBuf),
     #[error("somebody else is writing {0}")]
@@ -19,5 +19,5 @@ pub enum Error {
     )]
     Device { path: PathBuf, line: usize, found: String, before: String },
     #[error("cannot put the record into words: {0}")]
-    Record(#[from] serde_json::Error),
+    Record(serde_json::Error),
 }

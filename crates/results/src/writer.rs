@@ -19,7 +19,7 @@ impl Writer {
         let path = folder.join(FILE);
         let failed = |doing| {
             let path = path.clone();
-            move |source| Error::File { doing, path, source }
+            move |reason| Error::File { doing, path, reason }
         };
         fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
         let mut file =
@@ -27,7 +27,7 @@ impl Writer {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Error::Busy(path)),
-            Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+            Err(TryLockError::Error(reason)) => return Err(failed("lock")(reason)),
         }
         mend(&mut file).map_err(failed("mend the last line of"))?;
         Ok(Writer { file, path })
@@ -35,22 +35,22 @@ impl Writer {
 
     /// Appends one record; when this returns, a crash of this process cannot lose it.
     pub fn append(&mut self, record: &Record) -> Result<(), Error> {
-        let mut line = serde_json::to_vec(record)?;
+        let mut line = serde_json::to_vec(record).map_err(Error::Record)?;
         line.push(b'\n');
-        self.file.write_all(&line).map_err(|source| self.failed("write", source))
+        self.file.write_all(&line).map_err(|reason| self.failed("write", reason))
     }
 
     /// Has the operating system put everything on the disk.
     pub fn finish(self) -> Result<(), Error> {
-        self.file.sync_all().map_err(|source| self.failed("write", source))
+        self.file.sync_all().map_err(|reason| self.failed("write", reason))
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    fn failed(&self, doing: &'static str, source: io::Error) -> Error {
-        Error::File { doing, path: self.path.clone(), source }
+    fn failed(&self, doing: &'static str, reason: io::Error) -> Error {
+        Error::File { doing, path: self.path.clone(), reason }
     }
 }
 
