@@ -209,7 +209,13 @@ impl Reading<'_> {
             _ if !self.begun => return Err(self.wrong(number, "a record before any machine record")),
             "scenario" => Record::Scenario(self.parse(number, line)?),
             "calibration" => Record::Calibration(self.parse(number, line)?),
-            "run" => Record::Run(self.parse(number, line)?),
+            "run" => {
+                let run: Run = self.parse(number, line)?;
+                if let Some(fault) = run.fault() {
+                    return Err(self.wrong(number, &fault));
+                }
+                Record::Run(run)
+            }
             "failure" => Record::Failure(self.parse(number, line)?),
             "absent" => Record::Absent(self.parse(number, line)?),
             other => {
@@ -259,13 +265,14 @@ fn find(path: &Path) -> Result<PathBuf, Error> {
 fn text(path: &Path) -> Result<String, Error> {
     let read = || -> io::Result<String> {
         let mut file = File::open(path)?;
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         if path.extension().is_some_and(|extension| extension == "gz") {
-            flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text)?;
+            flate2::read::MultiGzDecoder::new(file).read_to_end(&mut bytes)?;
         } else {
-            file.read_to_string(&mut text)?;
+            file.read_to_end(&mut bytes)?;
         }
-        Ok(text)
+        // A line may be torn in the middle of a letter.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     read().map_err(|reason| Error::File { doing: "read", path: path.to_owned(), reason })
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use model::Class;
+use model::{Class, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// The version of the file's meaning.
@@ -219,7 +219,28 @@ pub struct Absent {
     pub reason: String,
 }
 
+/// Times in files are allegations: one that does not fit is as long as can be said.
+pub(crate) fn nanos(us: u64) -> Nanos {
+    Nanos(us.saturating_mul(1_000))
+}
+
 impl Run {
+    /// What is wrong with its times, if anything is: a length of nothing, or a moment that no run can have.
+    pub fn fault(&self) -> Option<String> {
+        /// A month: far beyond any run, and far from where sums of times would overflow.
+        const LATEST_US: u64 = 31 * 24 * 3_600 * 1_000_000;
+        if self.until_us <= self.warmup_us {
+            return Some(format!("{} counts no time: its warm-up is not over before its end", self.id));
+        }
+        let late = |tenant: &&TenantRun| {
+            let due = tenant.due_us.iter().flatten();
+            let times = due.chain(&tenant.start_us).chain(&tenant.end_us).chain(&tenant.first_us);
+            times.chain([&self.until_us]).any(|time| *time > LATEST_US)
+        };
+        let whose = self.tenants.iter().find(late);
+        whose.map(|tenant| format!("{} has a time of {} that is beyond a month", self.id, tenant.name))
+    }
+
     /// The length of the counted time in seconds.
     pub fn window_s(&self) -> f64 {
         self.until_us.saturating_sub(self.warmup_us) as f64 * 1e-6

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use model::Nanos;
 
-use crate::record::{Run, Slo, TenantRun};
+use crate::record::{Run, Slo, TenantRun, nanos};
 
 /// One offered request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Limits {
                 None => None,
                 Some(multiple) => Some(Nanos((p99?.0 as f64 * multiple) as u64)),
             };
-            let absolute = absolute_us.map(Nanos::from_micros);
+            let absolute = absolute_us.map(nanos);
             // Where both are set, the stricter one holds.
             Some([absolute, relative].into_iter().flatten().min())
         };
@@ -102,14 +102,14 @@ pub fn offered(run: &Run, tenant: &TenantRun) -> Vec<Request> {
     let wrong: HashSet<usize> = tenant.wrong.iter().copied().collect();
     let dues = tenant.due_us.as_deref().unwrap_or(&tenant.start_us);
     let counts = |due: u64| (run.warmup_us..run.until_us).contains(&due);
-    let at = |times: &[u64], index: usize| times.get(index).copied().map(Nanos::from_micros);
+    let at = |times: &[u64], index: usize| times.get(index).copied().map(nanos);
     dues.iter()
         .enumerate()
         .filter(|(_, due)| counts(**due))
         .map(|(index, due)| {
             let end = at(&tenant.end_us, index);
             Request {
-                due: Nanos::from_micros(*due),
+                due: nanos(*due),
                 start: at(&tenant.start_us, index),
                 end,
                 first: at(&tenant.first_us, index),

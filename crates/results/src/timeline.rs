@@ -8,7 +8,7 @@ use model::{Class, Nanos};
 
 use crate::Archive;
 use crate::iteration::{Checks, Verdict, finished};
-use crate::record::{ALONE, Run, Scenario, TenantRun};
+use crate::record::{ALONE, Run, Scenario, TenantRun, nanos};
 
 /// Some 50 ms, or as long as it takes for a handful of requests to arrive.
 const LENGTH: Nanos = Nanos::from_millis(50);
@@ -52,12 +52,14 @@ pub fn stretch(archive: &Archive, scenario: &Scenario) -> Option<Stretch> {
     let length = (LENGTH.as_micros_f64() * scenario.slowdown.max(1.0)).max(handful) as u64;
     // A little before the first arrival, so that one sees what was interrupted.
     let lead = length / 20;
-    let begin = dues.iter().copied().filter(|due| due + length <= run.until_us + lead);
+    let begin =
+        dues.iter().copied().filter(|due| due.saturating_add(length) <= run.until_us.saturating_add(lead));
     let within = |from: u64| {
-        dues.partition_point(|due| *due < from + length) - dues.partition_point(|due| *due < from)
+        dues.partition_point(|due| *due < from.saturating_add(length))
+            - dues.partition_point(|due| *due < from)
     };
     let from = begin.rev().max_by_key(|due| within(due.saturating_sub(lead)))?.saturating_sub(lead);
-    Some(Stretch { from: Nanos::from_micros(from), to: Nanos::from_micros(from + length) })
+    Some(Stretch { from: nanos(from), to: nanos(from.saturating_add(length)) })
 }
 
 /// What the tenants of a run did in a stretch.
@@ -79,9 +81,9 @@ fn arrivals(tenant: &TenantRun) -> &[u64] {
 }
 
 fn requests(tenant: &TenantRun) -> Vec<Span> {
-    let at = |times: &[u64], index: usize| times.get(index).copied().map(Nanos::from_micros);
+    let at = |times: &[u64], index: usize| times.get(index).copied().map(nanos);
     let span = |(index, due): (usize, &u64)| {
-        let due = Nanos::from_micros(*due);
+        let due = nanos(*due);
         let end = at(&tenant.end_us, index);
         let right = end.is_some() && !tenant.wrong.contains(&index);
         Span { due, start: at(&tenant.start_us, index).unwrap_or(due), end, right }
@@ -91,8 +93,8 @@ fn requests(tenant: &TenantRun) -> Vec<Span> {
 
 fn iterations(tenant: &TenantRun, checks: &Checks) -> Vec<Span> {
     let span = |iteration: crate::iteration::Iteration| {
-        let start = Nanos::from_micros(iteration.from_us);
-        let end = Some(Nanos::from_micros(iteration.to_us));
+        let start = nanos(iteration.from_us);
+        let end = Some(nanos(iteration.to_us));
         Span { due: start, start, end, right: iteration.verdict == Verdict::Right }
     };
     finished(tenant, checks).into_iter().map(span).collect()

@@ -56,15 +56,18 @@ impl Writer {
 
 /// What a crash left of a last record would spoil the next one, which would be glued to it: it goes.
 fn mend(file: &mut File) -> io::Result<()> {
+    const CHUNK: u64 = 1 << 16;
     let mut length = file.seek(SeekFrom::End(0))?;
-    let mut byte = [0];
     while length > 0 {
-        file.seek(SeekFrom::Start(length - 1))?;
-        file.read_exact(&mut byte)?;
-        if byte == *b"\n" {
+        let begin = length.saturating_sub(CHUNK);
+        let mut bytes = vec![0; (length - begin) as usize];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(&mut bytes)?;
+        if let Some(newline) = bytes.iter().rposition(|byte| *byte == b'\n') {
+            length = begin + newline as u64 + 1;
             break;
         }
-        length -= 1;
+        length = begin;
     }
     file.set_len(length)
 }

@@ -211,6 +211,31 @@ fn a_changed_scenario_loses_what_was_measured_before() {
 }
 
 #[test]
+fn a_torn_line_may_be_long_and_end_in_the_middle_of_a_letter() {
+    let folder = written(&[Record::Machine(machine()), Record::Run(run("a", vec![1], vec![2]))]);
+    let path = folder.path().join(FILE);
+    let whole = fs::metadata(&path).unwrap().len();
+    let mut torn = br#"{"record":"run","id":""#.to_vec();
+    torn.extend(std::iter::repeat_n(b'x', 200_000));
+    torn.push("µ".as_bytes()[0]);
+    fs::File::options().append(true).open(&path).unwrap().write_all(&torn).unwrap();
+    assert_eq!(Archive::read(&[&path]).unwrap().done_ids(), BTreeSet::from(["a"]));
+    append(folder.path(), &[]);
+    assert_eq!(fs::metadata(&path).unwrap().len(), whole);
+}
+
+#[test]
+fn a_run_of_impossible_times_is_an_error_with_its_place() {
+    let late = run("a", vec![1], vec![1 << 62]);
+    let empty = Run { until_us: 1, ..run("a", vec![1], vec![2]) };
+    for (run, why) in [(late, "beyond a month"), (empty, "counts no time")] {
+        let folder = written(&[Record::Machine(machine()), Record::Run(run)]);
+        let error = Archive::read(&[folder.path()]).unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains(why), "{error}");
+    }
+}
+
+#[test]
 fn a_second_writer_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let _first = Writer::open(folder.path()).unwrap();
@@ -248,5 +273,33 @@ proptest! {
         prop_assert_eq!(archive.calibrations.len(), 1);
         prop_assert_eq!(archive.runs, vec![run]);
         prop_assert!(archive.remarks.is_empty());
+    }
+
+    /// Whatever a file says, reading it ends in figures or in an error.
+    #[test]
+    fn no_number_in_a_file_makes_it_panic(place in 0usize..1 << 20, digits in "[0-9]{1,20}|-1|null|\\[\\]|1e300") {
+        let mut best_effort = run("b", vec![0, 2, 4], vec![3, 5, 9]);
+        best_effort.tenants[0].class = Class::BestEffort;
+        best_effort.mode = ALONE.into();
+        let records = [
+            Record::Machine(machine()),
+            Record::Scenario(scenario("1")),
+            Record::Run(run("a", vec![1, 2, 3], vec![2, 4])),
+            Record::Run(best_effort),
+        ];
+        let folder = written(&records);
+        let path = folder.path().join(FILE);
+        let text = fs::read_to_string(&path).unwrap();
+        let numbers: Vec<usize> = text.char_indices().filter(|(_, c)| c.is_ascii_digit()).map(|(at, _)| at).collect();
+        let at = numbers[place % numbers.len()];
+        fs::write(&path, format!("{}{digits}{}", &text[..at], &text[at + 1..])).unwrap();
+        if let Ok(archive) = Archive::read(&[&path]) {
+            let figures = crate::Figures::of(&archive);
+            prop_assert!(figures.scenarios.len() <= 1);
+            crate::Comparison::of(&archive, &archive);
+            for scenario in &archive.scenarios {
+                crate::timeline::stretch(&archive, scenario);
+            }
+        }
     }
 }
