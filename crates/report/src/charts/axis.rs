@@ -42,6 +42,10 @@ impl Scale {
         self.low
     }
 
+    pub fn high(&self) -> f64 {
+        self.high
+    }
+
     /// Round values, about half a dozen. A logarithmic scale of less than a decade has the ticks of a linear one.
     pub fn ticks(&self) -> Vec<f64> {
         let decades = (self.high / self.low).log10();

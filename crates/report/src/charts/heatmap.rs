@@ -48,10 +48,20 @@ fn of(value: Option<f64>) -> &'static Step {
 
 const CELL: (f64, f64) = (66.0, 40.0);
 
+/// Room for the names of the rows.
+fn margin(rows: &[String]) -> f64 {
+    8.0 + 6.4 * rows.iter().map(|row| row.chars().count()).max().unwrap_or(0) as f64
+}
+
+/// How wide a map is at its natural size.
+pub fn width(rows: &[String], columns: &[String]) -> f64 {
+    (margin(rows) + CELL.0 * columns.len() as f64 + 2.0).ceil()
+}
+
 /// A map with a row for each of `rows` and a column for each of `columns`; what has no cell was not measured.
 pub fn heatmap(name: &str, rows: &[String], columns: &[String], cells: &[Cell]) -> Markup {
-    let left = 8.0 + 6.4 * rows.iter().map(|row| row.chars().count()).max().unwrap_or(0) as f64;
-    let (width, height) = (left + CELL.0 * columns.len() as f64 + 2.0, 46.0 + CELL.1 * rows.len() as f64);
+    let (left, width) = (margin(rows), width(rows, columns));
+    let height = 46.0 + CELL.1 * rows.len() as f64;
     let content = html! {
         g.tick {
             @for (index, column) in columns.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! What was measured, on which machine, by which commands; and what is missing, with its reason.
 
 use maud::{Markup, html};
+use results::record::Machine;
 
 use crate::numbers::{count, grouped};
 use crate::palette;
@@ -36,6 +37,19 @@ pub fn lead(view: &View) -> Markup {
             "."
             @if something_is_missing(view) { " " a href="#missing" { "Not everything that was wanted is here." } }
         }
+        @if let Some(machine) = archive.machines.last() { p.note { (in_short(machine)) } }
+    }
+}
+
+/// The machine in one line; the rest of it is at the end of the page.
+fn in_short(machine: &Machine) -> Markup {
+    html! {
+        (device(machine)) ", driver " (machine.device.driver)
+        @for (name, version) in &machine.libraries { ", " (name) " " (version) }
+        ", ebb " (machine.ebb.version)
+        @if let Some(commit) = &machine.ebb.commit { " (" code { (commit.chars().take(12).collect::<String>()) } ")" }
+        @if machine.ebb.dirty { ", " span.bad { "with changes that are not committed" } }
+        ". " a href="#setup" { "Machine and commands" } "."
     }
 }
 
@@ -58,10 +72,9 @@ pub fn something_is_missing(view: &View) -> bool {
     !(archive.failures.is_empty() && archive.absent.is_empty() && view.figures.remarks.is_empty())
 }
 
-/// The machine, the versions, the commands; above it, what is missing.
+/// The machine, the versions, the commands.
 pub fn setup(view: &View) -> Markup {
     html! {
-        @if something_is_missing(view) { (missing(view)) }
         section id="setup" {
             h2 { "Machine and commands" }
             @for (machine, times) in machines(view) {
@@ -92,7 +105,7 @@ pub fn setup(view: &View) -> Markup {
     }
 }
 
-fn device(machine: &results::record::Machine) -> Markup {
+fn device(machine: &Machine) -> Markup {
     let device = &machine.device;
     html! {
         (device.name) ", " (device.sms) " SMs, " (grouped(device.memory_gib, 0)) " GiB"
@@ -102,8 +115,8 @@ fn device(machine: &results::record::Machine) -> Markup {
 }
 
 /// Invocations that differ in nothing but their time and command are told once.
-fn machines<'a>(view: &View<'a>) -> Vec<(&'a results::record::Machine, Vec<&'a str>)> {
-    let mut told: Vec<(&results::record::Machine, Vec<&str>)> = Vec::new();
+fn machines<'a>(view: &View<'a>) -> Vec<(&'a Machine, Vec<&'a str>)> {
+    let mut told: Vec<(&Machine, Vec<&str>)> = Vec::new();
     for machine in &view.archive.machines {
         let same = told.iter_mut().find(|(other, _)| {
             (&other.device, &other.host, &other.ebb, &other.libraries)
@@ -128,8 +141,12 @@ fn command(words: &[String]) -> String {
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-fn missing(view: &View) -> Markup {
+/// Modes, runs and lines that are not there, with why; nothing if nothing is missing.
+pub fn missing(view: &View) -> Markup {
     let archive = view.archive;
+    if !something_is_missing(view) {
+        return html! {};
+    }
     html! {
         section.missing id="missing" {
             h3 { "What is missing" }

@@ -1,6 +1,7 @@
 //! What everybody wants to know first: what each mode costs and gives, and whether our bars are met.
 
 use maud::{Markup, html};
+use results::record::ALONE;
 
 use super::rows;
 use crate::bars::{self, Verdict, bars};
@@ -92,9 +93,8 @@ fn table(view: &View) -> Markup {
             }
             tbody {
                 @for suite in &view.suites {
-                    @for mode in modes_of(&suite.scenarios) {
-                        @let summary = Summary::of(&suite.scenarios, mode);
-                        @if mode != results::record::ALONE { (line(suite.name, mode, &summary)) }
+                    @for (index, mode) in modes_of(&suite.scenarios).into_iter().filter(|mode| *mode != ALONE).enumerate() {
+                        (line(suite.name, mode, &Summary::of(&suite.scenarios, mode), index == 0))
                     }
                 }
             }
@@ -102,7 +102,7 @@ fn table(view: &View) -> Markup {
     }
 }
 
-fn line(suite: &str, mode: &str, summary: &Summary) -> Markup {
+fn line(suite: &str, mode: &str, summary: &Summary, first: bool) -> Markup {
     let spread = |spread: Option<Spread>, show: fn(f64) -> String, pick: fn(Spread) -> f64| match spread {
         Some(found) => {
             rows::cell(&show(pick(found)), Some(pick(found)), Some(format!("over {}", count(found.count))))
@@ -111,7 +111,7 @@ fn line(suite: &str, mode: &str, summary: &Summary) -> Markup {
     };
     let lost = |share: f64| grouped(share * 100.0, 2);
     html! {
-        tr.{ (palette::class(mode)) } {
+        tr.first[first].{ (palette::class(mode)) } {
             td { (suite) }
             td.left { (palette::tag(mode)) }
             (rows::number(summary.cases))

@@ -46,6 +46,7 @@ pub fn page(view: &View) -> String {
                     (headline::cards(view))
                     (legend(view))
                     (headline::section(view))
+                    (head::missing(view))
                     @for one in &view.suites { (suite::section(one)) }
                     (head::setup(view))
                     (method())
@@ -66,8 +67,8 @@ fn contents(view: &View) -> Markup {
                 li { a href="#headline" { "Headline" } }
                 li { a href="#bars" { "Our bars" } }
                 li { a href="#trade" { "Latency against throughput" } }
-                @for suite in &view.suites { li { a href={ "#" (anchor(&["suite", suite.name])) } { "Suite " (suite.name) } } }
                 @if head::something_is_missing(view) { li { a href="#missing" { "What is missing" } } }
+                @for suite in &view.suites { li { a href={ "#" (anchor(&["suite", suite.name])) } { "Suite " (suite.name) } } }
                 li { a href="#setup" { "Machine and commands" } }
                 li { a href="#method" { "How to read it" } }
             }

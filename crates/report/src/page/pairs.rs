@@ -27,10 +27,10 @@ pub fn maps(suite: &Suite) -> Markup {
     html! {
         h3 { "Every pair" }
         p.note {
-            "Down: the latency tenant; across: the best-effort tenant. Large: p99 from arrival over alone; small: best-effort throughput of ideal. Blue is within our bar."
+            "Down: the latency tenant; across: the best-effort tenant. Large: p99 from arrival over alone; small: best-effort throughput of ideal. Blue is within our bar. Of a pair that was measured at several loads, the load nearest to " (USUAL_LOAD) "."
         }
         (heatmap::legend())
-        div.row { @for mode in modes.into_iter().filter(|mode| *mode != results::record::ALONE) {
+        div.row style={ "--least:" (heatmap::width(&grid.rows, &grid.columns)) "px" } { @for mode in modes.into_iter().filter(|mode| *mode != results::record::ALONE) {
             @let cells = cells(&grid, mode);
             @if !cells.is_empty() {
                 figure.{ (palette::class(mode)) } {

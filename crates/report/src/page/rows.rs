@@ -11,7 +11,8 @@ pub fn cell(text: &str, order: Option<f64>, tip: Option<String>) -> Markup {
     // An infinite number is one that scripts can read, too.
     let order = order.map_or(String::new(), |value| match value {
         f64::INFINITY => "1e300".into(),
-        value => format!("{value}"),
+        // Four decimals tell any two figures apart that look different.
+        value => format!("{}", (value * 1e4).round() / 1e4),
     });
     html! {
         td data-v=(order) {
