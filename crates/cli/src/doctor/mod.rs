@@ -12,7 +12,7 @@
 //! * `command`: can it be preloaded into
 
 mod around;
-mod ask;
+pub mod ask;
 mod attach;
 mod check;
 mod command;

@@ -22,7 +22,11 @@ impl Ebb {
     /// `folder` is for what the daemon says.
     pub fn start(program: &Path, runtime: &Path, folder: &Path) -> Result<Ebb, Absence> {
         // Nothing of how this user has set up ebb: a ceiling in a configuration would be measured, not ebb.
-        let words = [program.as_os_str(), "daemon".as_ref(), "--config".as_ref(), "/dev/null".as_ref()];
+        let configuration = folder.join("ebb.toml");
+        std::fs::write(&configuration, CONFIGURATION)
+            .map_err(|error| Absence(format!("{}: {error}", configuration.display())))?;
+        let words =
+            [program.as_os_str(), "daemon".as_ref(), "--config".as_ref(), configuration.as_os_str()];
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let environment = vec![(RUNTIME.into(), Some(runtime.into()))];
         let mut daemon = Service::start("ebb's daemon", &words, &environment, &folder.join("daemon.log"))?;
@@ -32,6 +36,8 @@ impl Ebb {
 }
 
 const RUNTIME: &str = "EBB_RUNTIME_DIR";
+/// Every setting as it is without a file.
+const CONFIGURATION: &str = "schema_version = 1\n";
 
 impl Surroundings for Ebb {
     fn command(&self, class: Class, name: &str, words: Vec<OsString>) -> Vec<OsString> {
