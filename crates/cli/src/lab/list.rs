@@ -1,6 +1,7 @@
 //! `ebb lab list`: what there is to run, and how long it takes at least.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -10,57 +11,61 @@ use scenario::{Device, Mode, Scenario, Suite, least_time};
 use super::arguments::ListOptions;
 
 pub fn run(options: &ListOptions) -> Result<ExitCode> {
-    let device = options.device;
-    match &options.suite {
-        Some(word) if options.workloads => workloads(&[Suite::find(word)?]),
-        Some(word) => scenarios(&Suite::find(word)?, device),
-        None if options.workloads => workloads(&built_in()?),
-        None => suites(&built_in()?, device),
+    let suites = match &options.suite {
+        Some(word) => vec![Suite::find(word)?],
+        None => Suite::names().map(Suite::named).collect::<Result<_, _>>()?,
+    };
+    let mut out = io::stdout().lock();
+    let written = match &suites[..] {
+        suites if options.workloads => workloads(&mut out, suites),
+        [suite] if options.suite.is_some() => scenarios(&mut out, suite, options.device),
+        suites => table(&mut out, suites, options.device),
+    };
+    match written.and_then(|()| out.flush()) {
+        // Whoever reads along has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        written => Ok(written.map(|()| ExitCode::SUCCESS)?),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn built_in() -> Result<Vec<Suite>> {
-    Suite::names().map(|name| Ok(Suite::named(name)?)).collect()
-}
-
-fn suites(suites: &[Suite], device: Device) {
-    println!("{:<10}  {:>9}  {:>8}  title", "suite", "scenarios", "at least");
+fn table(out: &mut impl Write, suites: &[Suite], device: Device) -> io::Result<()> {
+    writeln!(out, "{:<10}  {:>9}  {:>8}  title", "suite", "scenarios", "at least")?;
     for suite in suites {
         let Suite { name, title, .. } = suite;
         let staged = on(suite, device);
-        println!("{name:<10}  {:>9}  {:>8}  {title}", staged.len(), minutes(least_time(&staged)));
+        writeln!(out, "{name:<10}  {:>9}  {:>8}  {title}", staged.len(), minutes(least_time(&staged)))?;
     }
-    println!();
-    println!("Minutes of runs on this device ({device}), in all modes that apply but rivals.");
-    println!("`ebb lab list SUITE` shows a suite's scenarios.");
+    writeln!(out, "\nMinutes of runs on this device ({device}), in all modes that apply but rivals.")?;
+    writeln!(out, "`ebb lab list SUITE` shows a suite's scenarios.")
 }
 
-fn scenarios(suite: &Suite, device: Device) {
-    println!("{}: {}", suite.name, suite.title);
+fn scenarios(out: &mut impl Write, suite: &Suite, device: Device) -> io::Result<()> {
+    writeln!(out, "{}: {}", suite.name, suite.title)?;
     if let Some(about) = &suite.about {
-        println!("{}", about.trim());
+        writeln!(out, "{}", about.trim())?;
     }
-    for scenario in on(suite, device) {
-        println!("\n{}: {}", scenario.name, scenario.title);
-        for tenant in &scenario.tenants {
-            let class = tenant.class.to_string();
-            println!("  {:<20}  {class:<11}  {}, {}", tenant.name, tenant.workload, tenant.arrival);
-        }
-        println!("  modes: {}", scenario.modes().iter().map(Mode::to_string).collect::<Vec<_>>().join(", "));
-        let Scenario { duration, warmup, repetitions, .. } = &scenario;
-        let each = if *repetitions == 1 { "once".to_owned() } else { format!("{repetitions} times") };
-        let least = minutes(least_time(std::slice::from_ref(&scenario)));
-        println!("  time: {duration} after {warmup} of warm-up, {each}; at least {least} in all");
+    on(suite, device).iter().try_for_each(|scenario| one(out, scenario))
+}
+
+fn one(out: &mut impl Write, scenario: &Scenario) -> io::Result<()> {
+    let Scenario { name, title, duration, warmup, repetitions, .. } = scenario;
+    writeln!(out, "\n{name}: {title}")?;
+    for tenant in &scenario.tenants {
+        let class = tenant.class.to_string();
+        writeln!(out, "  {:<20}  {class:<11}  {}, {}", tenant.name, tenant.workload, tenant.arrival)?;
     }
+    let modes: Vec<_> = scenario.modes().iter().map(Mode::to_string).collect();
+    writeln!(out, "  modes: {}", modes.join(", "))?;
+    let each = if *repetitions == 1 { "once".to_owned() } else { format!("{repetitions} times") };
+    let least = minutes(least_time(std::slice::from_ref(scenario)));
+    writeln!(out, "  time: {duration} after {warmup} of warm-up, {each}; at least {least} in all")
 }
 
 /// One to a line, for whoever goes through all of them.
-fn workloads(suites: &[Suite]) {
+fn workloads(out: &mut impl Write, suites: &[Suite]) -> io::Result<()> {
     let tenants = suites.iter().flat_map(|suite| &suite.scenarios).flat_map(|scenario| &scenario.tenants);
-    for workload in tenants.map(|tenant| tenant.workload.id()).collect::<BTreeSet<_>>() {
-        println!("{workload}");
-    }
+    let mut all = tenants.map(|tenant| tenant.workload.id()).collect::<BTreeSet<_>>().into_iter();
+    all.try_for_each(|workload| writeln!(out, "{workload}"))
 }
 
 fn on(suite: &Suite, device: Device) -> Vec<Scenario> {
