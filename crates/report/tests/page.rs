@@ -37,6 +37,22 @@ fn every_link_has_its_place_and_every_place_its_own_name() {
     }
 }
 
+/// A class that is not in the stylesheet is a typing mistake, or two that were glued together.
+#[test]
+fn every_class_has_a_rule() {
+    let style = between(&SWEPT, "<style>", "</style>")[0];
+    let script = between(&SWEPT, "<script>", "</script>")[0];
+    let body = SWEPT.split("</style>").nth(1).expect("a body");
+    let classes: BTreeSet<&str> =
+        between(body, " class=\"", "\"").into_iter().flat_map(str::split_whitespace).collect();
+    assert!(classes.len() > 30, "{classes:?}");
+    for class in classes {
+        let rule = |follows: char| style.contains(&format!(".{class}{follows}"));
+        let used = script.contains(&format!(".{class}\""));
+        assert!(used || [' ', ',', '{', '.', ':', '>'].into_iter().any(rule), "{class} has no rule");
+    }
+}
+
 #[test]
 fn what_is_missing_is_said() {
     let page = &*SAMPLE;

@@ -85,7 +85,7 @@ fn draw(cell: &Cell, left: f64) -> Markup {
     let (x, y) = (left + CELL.0 * cell.column as f64, 40.0 + CELL.1 * cell.row as f64);
     let step = of(cell.value);
     html! {
-        g.cell {
+        g {
             title { (cell.tip) }
             rect x=(px(x + 1.0)) y=(px(y + 1.0)) width=(px(CELL.0 - 2.0)) height=(px(CELL.1 - 2.0)) fill=(step.fill) {}
             text.big.mid x=(px(x + CELL.0 / 2.0)) y=(px(y + 18.0)) style={ "fill:" (step.ink) } { (cell.value.map_or(OVERLOAD.into(), times)) }

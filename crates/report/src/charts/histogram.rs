@@ -63,9 +63,9 @@ fn draw(row: &Row, x: &Scale, bottom: f64) -> Markup {
                 (palette::label(row.mode)) ": p50 " (told(0.5)) ", p99 " (told(0.99)) ", n = " (count(row.values.len() + row.missing))
             }
             path.shape d={ (shape) "V" (px(bottom)) "Z" } {}
-            @for (share, class) in [(0.5, "median"), (0.99, "p99")] {
+            @for (share, class) in [(0.5, "quantile median"), (0.99, "quantile")] {
                 @if let Some(value) = at(share) {
-                    path.quantile.{ (class) } d={ "M" (px(x.at(value))) " " (px(bottom)) "v-" (px(HEIGHT - 12.0)) } {}
+                    path class=(class) d={ "M" (px(x.at(value))) " " (px(bottom)) "v-" (px(HEIGHT - 12.0)) } {}
                 }
             }
             text.name.end x=(px(LEFT - 8.0)) y=(px(bottom - 18.0)) { (palette::label(row.mode)) }

@@ -162,7 +162,7 @@ pub fn missing(view: &View) -> Markup {
                 } }
             }
             @if !archive.failures.is_empty() {
-                h4 { (count(archive.failures.len())) " failed runs" }
+                h4 { (count(archive.failures.len())) (if archive.failures.len() == 1 { " failed run" } else { " failed runs" }) }
                 ul { @for failure in &archive.failures {
                     li {
                         code { (failure.id) }

@@ -62,7 +62,10 @@ pub fn section(view: &View) -> Markup {
         }
         section id="bars" {
             h2 { "Our bars" }
-            @if let Some(caveat) = bars::caveat(view.archive) { p.note { (caveat) } }
+            p.note {
+                "Pairs are the " (count(pairs(view).len())) " scenarios of one latency tenant beside one best-effort tenant; those of bare kernels are instruments and left out. "
+                @if let Some(caveat) = bars::caveat(view.archive) { (caveat) }
+            }
             @if ours(view).is_empty() { p { "None of ebb's modes is in these results." } }
             @for mode in ours(view) { (bars_table(view, mode)) }
         }
@@ -111,7 +114,7 @@ fn line(suite: &str, mode: &str, summary: &Summary, first: bool) -> Markup {
     };
     let lost = |share: f64| grouped(share * 100.0, 2);
     html! {
-        tr.first[first].{ (palette::class(mode)) } {
+        tr class=(rows::class(mode, first)) {
             td { (suite) }
             td.left { (palette::tag(mode)) }
             (rows::number(summary.cases))

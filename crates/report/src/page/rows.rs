@@ -5,6 +5,13 @@ use model::Nanos;
 use results::Estimate;
 
 use crate::numbers::{NONE, count, finite, millis};
+use crate::palette;
+
+/// The class of a mode's row; the first of a group has a line above it.
+pub fn class(mode: &str, first: bool) -> String {
+    let class = palette::class(mode);
+    if first { format!("{class} first") } else { class }
+}
 
 /// A cell with its value for sorting, and with a tip where there is something to add.
 pub fn cell(text: &str, order: Option<f64>, tip: Option<String>) -> Markup {

@@ -102,7 +102,7 @@ fn latency_table(scenario: &Scenario) -> Markup {
             } }
             tbody { @for mode in scenario.modes() {
                 @for (index, tenant) in mode.latency.iter().enumerate() {
-                    tr.first[several && index == 0].{ (palette::class(&mode.mode)) } {
+                    tr class=(rows::class(&mode.mode, several && index == 0)) {
                         td { (palette::tag(&mode.mode)) }
                         @if several { td.left { (tenant.tenant) } }
                         (latency_cells(mode, tenant))
