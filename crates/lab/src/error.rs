@@ -26,6 +26,8 @@ pub enum Error {
     Worker { name: String, reason: String },
     #[error("ended before its time, as it was told")]
     Stopped,
+    #[error("the time was up")]
+    TimeUp,
     /// One run came to nothing.
     #[error("{reason}")]
     Run { tenant: Option<String>, reason: String },

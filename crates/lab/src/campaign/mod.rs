@@ -44,6 +44,7 @@ use estimate::{Estimates, FAREWELL};
 use plan::{Planned, plan};
 use post::Post;
 use programs::Programs;
+use staff::FailedStart;
 
 /// What is to be done, and how.
 #[derive(Clone, Debug)]
@@ -103,8 +104,7 @@ pub struct Campaign<'a> {
     /// Those that are still to be made.
     runs: Vec<Planned>,
     workloads: BTreeMap<String, Workload>,
-    /// Posts whose workers could not be started: how often that was tried, and why it failed last.
-    failed: BTreeMap<Post, (u32, String)>,
+    failed: BTreeMap<Post, FailedStart>,
     /// The shortest GPU time of a request that any worker measured; others measured while their neighbours loaded.
     gpu_us: BTreeMap<(String, u64), f64>,
     estimates: Estimates,
@@ -177,6 +177,7 @@ impl<'a> Campaign<'a> {
                     outcome.stopped = self.stop.signal();
                     break;
                 }
+                Err(Error::TimeUp) => break,
                 Err(error) => return Err(error),
             }
             self.let_go(index + 1);
@@ -194,7 +195,6 @@ impl<'a> Campaign<'a> {
         let run = self.runs[index].clone();
         let left = self.left(index);
         (self.watch)(&Event::Begun { label: label(&self.order.entries, &self.runs, index), left });
-        let begin = Instant::now();
         let result = self.staff(index).and_then(|()| {
             self.write_down(run.entry)?;
             self.conduct(&run)
@@ -208,7 +208,6 @@ impl<'a> Campaign<'a> {
                 Ok(true)
             }
             Err(Error::Run { tenant, reason }) => {
-                self.estimates.saw_run(run.entry, run.mode, begin.elapsed().min(FAREWELL));
                 let label = label(&self.order.entries, &self.runs, index);
                 (self.watch)(&Event::Failed { label, tenant: tenant.as_deref(), reason: &reason });
                 self.book.failure(self.failure(&run, tenant, reason))?;
@@ -236,6 +235,12 @@ impl<'a> Campaign<'a> {
         let Some(budget) = self.order.budget else { return true };
         let needed = self.time_for(index) + FAREWELL;
         self.began.elapsed() + needed <= budget
+    }
+
+    /// How long workers may take to start: as long as is usual, or as is left.
+    fn patience_to_start(&self) -> Duration {
+        let left = self.order.budget.map(|budget| budget.saturating_sub(self.began.elapsed() + FAREWELL));
+        left.map_or(self.order.patience.start, |left| left.min(self.order.patience.start))
     }
 
     fn time_for(&self, index: usize) -> Duration {

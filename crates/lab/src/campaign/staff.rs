@@ -23,6 +23,16 @@ const TRIES: u32 = 2;
 const CALIBRATION: Duration = Duration::from_secs(1);
 const CALIBRATION_SOFT: Duration = Duration::from_secs(2);
 
+/// A worker that could not be started.
+pub(super) struct FailedStart {
+    /// How often that was tried.
+    tries: u32,
+    /// Why it failed last.
+    reason: String,
+    /// Whether the worker itself is to blame, and not what it was to stand on.
+    own: bool,
+}
+
 impl Campaign<'_> {
     pub(super) fn posts(&self, run: &Planned) -> Vec<(Post, Vec<usize>)> {
         posts(&self.order.entries[run.entry], run, ground(run))
@@ -49,10 +59,14 @@ impl Campaign<'_> {
         loop {
             let missing = self.missing(index);
             for post in &missing {
-                if let Some((tries, reason)) = self.failed.get(post)
-                    && *tries >= TRIES
-                {
-                    return Err(self.fault(index, post, reason.clone()));
+                match self.failed.get(post) {
+                    Some(FailedStart { tries: TRIES.., reason, own: true }) => {
+                        return Err(self.fault(index, post, reason.clone()));
+                    }
+                    Some(FailedStart { tries: TRIES.., reason, own: false }) => {
+                        return Err(Error::Run { tenant: None, reason: reason.clone() });
+                    }
+                    _ => {}
                 }
             }
             if missing.is_empty() {
@@ -99,7 +113,7 @@ impl Campaign<'_> {
         let mut starts = Vec::new();
         for post in wanted {
             if let Err(absence) = self.grounds.lay(post.ground) {
-                self.note_failure(post, absence.0);
+                self.note_failure(post, absence.0, false);
                 continue;
             }
             let start = self.programs.start(&post, &self.workloads, &self.grounds)?;
@@ -110,30 +124,34 @@ impl Campaign<'_> {
         let begin = Instant::now();
         let (alone, together): (Vec<_>, Vec<_>) =
             starts.into_iter().partition(|(post, _)| self.grounds.starts_alone(post.ground));
-        let mut failed = self.roster.start(together, self.order.patience.start)?;
+        let patience = self.patience_to_start();
+        let mut failed = self.roster.start(together, patience)?;
         for start in alone {
-            failed.extend(self.roster.start(vec![start], self.order.patience.start)?);
+            failed.extend(self.roster.start(vec![start], patience)?);
         }
         for python in [false, true] {
             if posts.iter().any(|post| self.is_python(post) == python) {
                 self.estimates.saw_start(python, begin.elapsed());
             }
         }
+        // Who was given less time than is usual, and took all of it, may be all right.
+        if !failed.is_empty() && patience < self.order.patience.start && begin.elapsed() >= patience {
+            return Err(Error::TimeUp);
+        }
         for (post, error) in failed {
             let reason = match error {
                 Error::Worker { reason, .. } => reason,
                 other => other.to_string(),
             };
-            self.note_failure(post, reason);
+            self.note_failure(post, reason, true);
         }
         posts.iter().for_each(|post| self.learn(post));
         Ok(())
     }
 
-    fn note_failure(&mut self, post: Post, reason: String) {
-        let (tries, last) = self.failed.entry(post).or_default();
-        *tries += 1;
-        *last = reason;
+    fn note_failure(&mut self, post: Post, reason: String, own: bool) {
+        let tries = self.failed.get(&post).map_or(0, |failed| failed.tries) + 1;
+        self.failed.insert(post, FailedStart { tries, reason, own });
     }
 
     /// What a new worker said of itself.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::protocol::{Order, Ready, Reply};
 use super::stop::Stop;
-use super::worker::{Start, Worker};
+use super::worker::{FAREWELL, Start, Worker};
 use crate::Error;
 
 /// What a worker is for; equal places can be served by one worker, one after the other.
@@ -59,11 +59,17 @@ impl<P: Place> Roster<P> {
                 Err(error) => failed.push((place, error)),
             }
         }
-        for (place, mut worker) in coming {
+        let mut coming = coming.into_iter();
+        while let Some((place, mut worker)) = coming.next() {
             let left = deadline.saturating_duration_since(Instant::now());
             match worker.await_ready(left, &self.stop) {
                 Ok(ready) => _ = self.members.insert(place, Member { worker, ready }),
-                Err(Error::Stopped) => return Err(Error::Stopped),
+                Err(Error::Stopped) => {
+                    // Who is loading a framework does not listen yet.
+                    worker.kill();
+                    coming.for_each(|(_, mut worker)| worker.kill());
+                    return Err(Error::Stopped);
+                }
                 Err(error) => {
                     worker.kill();
                     failed.push((place, error));
@@ -105,11 +111,11 @@ impl<P: Place> Roster<P> {
         Ok(())
     }
 
-    /// Ends those that somebody has no more use for; all are told before the first is waited for.
+    /// Ends those that somebody has no more use for.
     pub fn end_where(&mut self, mut useless: impl FnMut(&P) -> bool) {
         let going: Vec<P> = self.members.keys().filter(|place| useless(place)).cloned().collect();
-        let mut members: Vec<Member> = going.iter().filter_map(|place| self.members.remove(place)).collect();
-        members.iter_mut().for_each(|member| member.worker.dismiss());
+        let members: Vec<Member> = going.iter().filter_map(|place| self.members.remove(place)).collect();
+        end(members);
     }
 
     /// Makes room: no more than `most` stay. Those go first that are used again latest, by what `next_use` says, and
@@ -121,9 +127,19 @@ impl<P: Place> Roster<P> {
 }
 
 impl<P> Drop for Roster<P> {
-    /// All are told before the first is waited for.
     fn drop(&mut self) {
-        self.members.values_mut().for_each(|member| member.worker.dismiss());
+        end(std::mem::take(&mut self.members).into_values().collect());
+    }
+}
+
+/// All are told before the first is waited for, and wait for the same deadline.
+fn end(mut members: Vec<Member>) {
+    members.iter_mut().for_each(|member| member.worker.dismiss());
+    let deadline = Instant::now() + FAREWELL;
+    for member in &mut members {
+        if !member.worker.ended(deadline.saturating_duration_since(Instant::now())) {
+            member.worker.kill();
+        }
     }
 }
 
@@ -224,6 +240,18 @@ mod tests {
         let failed = roster.start(vec![(Numbered(7), start)], Duration::from_secs(20)).unwrap();
         assert_eq!(failed[0].1.to_string(), "worker 7: no model foo");
         assert!(roster.is_empty());
+    }
+
+    #[test]
+    fn a_worker_that_does_not_read_keeps_nobody_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut roster = Roster::new(Stop::default());
+        roster.start(vec![shell(folder.path(), 1, "sleep 600")], Duration::from_secs(20)).unwrap();
+        // More than a pipe holds.
+        let due = vec![1_000_000; 100_000];
+        let run = Order::Run { tenant: 0, begin_ns: 0, due_us: Some(&due), until_us: 1, drain_us: 1 };
+        let replies = roster.ask(&[(Numbered(1), vec![run])], Duration::from_millis(300)).unwrap();
+        assert!(replies.failed[0].1.to_string().contains("did not answer in time"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
@@ -22,7 +22,7 @@ use crate::Error;
 /// How often a wait looks whether it should go on.
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long a worker that was told to end may take; some hold gigabytes of a GPU's memory.
-const FAREWELL: Duration = Duration::from_secs(3);
+pub(super) const FAREWELL: Duration = Duration::from_secs(3);
 /// How much of a log is looked at for its last lines, and how much of those is told.
 const LOG_TAIL: u64 = 4096;
 const LAST_WORDS: usize = 400;
@@ -41,7 +41,8 @@ pub struct Worker {
     /// For messages: whom it hosts, and in which mode.
     name: String,
     child: Child,
-    input: Option<ChildStdin>,
+    /// What is to be told to it; gone when there is nothing more.
+    orders: Option<Sender<Vec<u8>>>,
     lines: Receiver<String>,
     log: PathBuf,
 }
@@ -63,8 +64,8 @@ impl Worker {
         die_with_parent(&mut command);
         let mut child = command.spawn().map_err(failed)?;
         let output = child.stdout.take().expect("standard output was piped");
-        let input = child.stdin.take();
-        Ok(Worker { child, input, lines: listen(output), log: start.log.clone(), name })
+        let input = child.stdin.take().expect("standard input was piped");
+        Ok(Worker { child, orders: Some(speak(input)), lines: listen(output), log: start.log.clone(), name })
     }
 
     pub fn name(&self) -> &str {
@@ -87,18 +88,12 @@ impl Worker {
         }
     }
 
+    /// Does not wait until it is heard. Whether the worker still listens shows in its replies.
     pub fn tell(&mut self, order: &Order<'_>) -> Result<(), Error> {
         let mut line = serde_json::to_vec(order).expect("an order is plain data");
         line.push(b'\n');
-        let written = match &mut self.input {
-            Some(input) => input.write_all(&line).and_then(|()| input.flush()),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-        };
-        // Why it does not listen is in what it said last, and in its end.
-        written.map_err(|error| match self.ended(GLANCE) {
-            true => self.lost(self.end_in_words()),
-            false => self.lost(format!("cannot be told anything: {error}")),
-        })
+        let sent = self.orders.as_ref().is_some_and(|orders| orders.send(line).is_ok());
+        if sent { Ok(()) } else { Err(self.lost(self.end_in_words())) }
     }
 
     /// The next reply. An error that the worker tells is one here; the worker goes on, though.
@@ -148,7 +143,7 @@ impl Worker {
     }
 
     /// Whether it has ended, or does so within this time.
-    fn ended(&self, patience: Duration) -> bool {
+    pub(super) fn ended(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         while self.lives() {
             if Instant::now() >= deadline {
@@ -161,7 +156,7 @@ impl Worker {
 
     /// Says that no more is wanted. Several workers can be told before the first is waited for.
     pub fn dismiss(&mut self) {
-        self.input = None;
+        self.orders = None;
     }
 
     /// Ends it at once.
@@ -181,13 +176,27 @@ impl Drop for Worker {
     }
 }
 
+/// Writes beside us: orders can be longer than a pipe holds, and a worker that hangs does not read. The input ends when
+/// there are no more orders.
+fn speak(mut input: ChildStdin) -> Sender<Vec<u8>> {
+    let (send, receive) = channel::<Vec<u8>>();
+    std::thread::spawn(move || {
+        for line in receive {
+            if input.write_all(&line).is_err() {
+                break;
+            }
+        }
+    });
+    send
+}
+
 /// Reads lines beside us until the output ends. A library that prints something is no reply.
 fn listen(output: impl io::Read + Send + 'static) -> Receiver<String> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
-        let lines = BufReader::new(output).lines().map_while(Result::ok);
-        for line in lines.filter(|line| line.starts_with('{')) {
-            if send.send(line).is_err() {
+        let lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
+        for line in lines.filter(|line| line.starts_with(b"{")) {
+            if send.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
                 break;
             }
         }

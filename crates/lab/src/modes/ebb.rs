@@ -25,8 +25,7 @@ impl Ebb {
         let configuration = folder.join("ebb.toml");
         std::fs::write(&configuration, CONFIGURATION)
             .map_err(|error| Absence(format!("{}: {error}", configuration.display())))?;
-        let words =
-            [program.as_os_str(), "daemon".as_ref(), "--config".as_ref(), configuration.as_os_str()];
+        let words = [program.as_os_str(), "daemon".as_ref(), "--config".as_ref(), configuration.as_os_str()];
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let environment = vec![(RUNTIME.into(), Some(runtime.into()))];
         let mut daemon = Service::start("ebb's daemon", &words, &environment, &folder.join("daemon.log"))?;
@@ -57,8 +56,14 @@ impl Surroundings for Ebb {
 
 /// What `ebb status` says; nothing while no daemon answers.
 fn ask(program: &Path, runtime: &Path) -> Option<Value> {
-    let mut command = Command::new(program);
-    command.args(["status", "-o", "json"]).env(RUNTIME, runtime).stdin(Stdio::null()).stderr(Stdio::null());
+    let mut command = Command::new("timeout");
+    command
+        .arg("5")
+        .arg(program)
+        .args(["status", "-o", "json"])
+        .env(RUNTIME, runtime)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
     let output = command.output().ok()?;
     if output.status.success() { serde_json::from_slice(&output.stdout).ok() } else { None }
 }
