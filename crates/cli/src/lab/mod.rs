@@ -4,6 +4,8 @@ pub mod arguments;
 mod check;
 mod compare;
 mod list;
+mod report;
+mod run;
 mod tenant;
 
 use std::process::ExitCode;
@@ -16,7 +18,9 @@ pub fn run(verb: &LabVerb) -> ExitCode {
     finish(match verb {
         LabVerb::List(options) => list::run(options),
         LabVerb::Check(options) => check::run(options),
+        LabVerb::Run(options) => run::run(options),
         LabVerb::Compare(options) => return compare::run(options),
+        LabVerb::Report(options) => report::run(options),
         LabVerb::Tenant(options) => tenant::run(options),
     })
 }
