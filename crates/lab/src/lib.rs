@@ -22,6 +22,7 @@ pub mod profile;
 mod quantiles;
 mod report;
 mod tenant;
+mod workers;
 
 pub use bench::{Bench, Pace};
 pub use digest::digest;

@@ -26,6 +26,9 @@ pub enum LabVerb {
     ///
     /// The exit status is 0 if nothing got worse, 1 if something did, and 2 if they cannot be compared.
     Compare(CompareOptions),
+    /// Record which kernels workloads consist of, on this machine's GPU
+    #[command(after_help = RECORD_HELP)]
+    Record(RecordOptions),
     /// Synthetic tenants (started by `ebb lab run`)
     #[command(hide = true)]
     Tenant(TenantOptions),
@@ -48,6 +51,30 @@ pub struct CheckOptions {
     /// Scenario files, or folders of them
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<std::path::PathBuf>,
+}
+
+const RECORD_HELP: &str = "\
+Examples:
+  ebb lab record vgg19-inference-eager-b1 --out profiles
+  ebb lab record '{ model = \"llama\", output = 16 }' --out profiles
+  ebb lab record $(ebb lab list --workloads disb-a) --out profiles --python venv/bin/python
+
+Needs a GPU that nobody else uses, and PyTorch (CuPy for stencil and traversal).";
+
+#[derive(Debug, Args)]
+pub struct RecordOptions {
+    /// Workloads by their names, or as a scenario file writes them
+    #[arg(required = true, value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// The folder for the profiles, one file for each
+    #[arg(long, value_name = "DIR")]
+    pub out: std::path::PathBuf,
+    /// The Python that has PyTorch
+    #[arg(long, value_name = "PYTHON", default_value = "python3")]
+    pub python: std::ffi::OsString,
+    /// What to record on; from the software GPU there is nothing to learn
+    #[arg(long, default_value = "gpu", value_name = "gpu|soft")]
+    pub device: scenario::Device,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ pub mod arguments;
 mod check;
 mod compare;
 mod list;
+mod record;
 mod report;
 mod run;
 mod tenant;
@@ -21,6 +22,7 @@ pub fn run(verb: &LabVerb) -> ExitCode {
         LabVerb::Run(options) => run::run(options),
         LabVerb::Compare(options) => return compare::run(options),
         LabVerb::Report(options) => report::run(options),
+        LabVerb::Record(options) => record::run(options),
         LabVerb::Tenant(options) => tenant::run(options),
     })
 }

@@ -1,5 +1,5 @@
-//! What a worker's process executes: our player, or the Python workers, which are carried inside this program and put
-//! into the campaign's private folder.
+//! What a worker's process executes: our player, or the Python workers, which are put into the campaign's private
+//! folder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,8 +13,7 @@ use super::post::Post;
 use crate::Error;
 use crate::crew::{Spec, Start, TenantSpec, class_word};
 use crate::modes::Grounds;
-
-include!(concat!(env!("OUT_DIR"), "/workers.rs"));
+use crate::workers;
 
 pub struct Programs {
     /// With a file for each worker that is started.
@@ -33,12 +32,7 @@ impl Programs {
             move |source| Error::File { path, source }
         };
         fs::create_dir_all(logs).map_err(at(logs))?;
-        for (name, text) in WORKERS {
-            let path = folder.join(name);
-            let parent = path.parent().unwrap_or(&folder);
-            fs::create_dir_all(parent).map_err(at(parent))?;
-            fs::write(&path, text).map_err(at(&path))?;
-        }
+        workers::install(&folder).map_err(at(&folder))?;
         Ok(Programs { folder, logs: logs.to_owned(), python, started: 0 })
     }
 

@@ -57,6 +57,7 @@ impl Player {
     /// returns only if it could not begin, and has said so.
     pub fn serve(&self, orders: impl BufRead, out: Box<dyn Write + Send>) -> Error {
         let voice: Voice = Arc::new(Mutex::new(out));
+        be_sparing();
         match self.begin(&voice) {
             Ok(tenants) => obey(orders, &tenants, &voice),
             Err(error) => {
@@ -235,6 +236,16 @@ fn say(voice: &Voice, reply: &Reply) {
     let mut out = voice.lock().unwrap_or_else(PoisonError::into_inner);
     if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
         leave()
+    }
+}
+
+/// Lets the software GPU have one thread in this process, unless the user has said how many. Blocks that sleep are no work;
+/// a second thread would mostly be woken to find that the first has done it, and there may be many tenants on few cores.
+fn be_sparing() {
+    const THREADS: &str = "EBB_SOFTGPU_THREADS";
+    if std::env::var_os(THREADS).is_none() {
+        // SAFETY: this process has no other thread yet: a player's are started after this, as are a driver's.
+        unsafe { std::env::set_var(THREADS, "1") }
     }
 }
 

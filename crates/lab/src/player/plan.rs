@@ -12,7 +12,7 @@ use crate::driver::Shape;
 use crate::profile::{self, Profile};
 
 /// Waves of a recorded kernel that are shorter than this are taken together.
-const SHORTEST_WAVE: Nanos = Nanos::from_micros(50);
+const SHORTEST_WAVE: Nanos = Nanos::from_micros(500);
 /// A block sleeps by a 32-bit number of nanoseconds.
 const LONGEST_BLOCK: Nanos = Nanos(u32::MAX as u64);
 /// A warp is enough to sleep. Blocks that compute are of the sizes that programs have.

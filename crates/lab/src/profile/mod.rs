@@ -5,14 +5,21 @@
 //! It comes from a file, so every number in it is an allegation until it is checked, and its size is bounded.
 //!
 //! * `text`: a profile as it is written, one kernel to a line
+//! * `recorder`: how one is taken
+//! * `name`: workloads by their names
 //! * the table of those that are built in, made by `build.rs` from the folder
 
+mod name;
+mod recorder;
 mod text;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
+
+pub use name::named;
+pub use recorder::Recorder;
 
 use crate::Error;
 
