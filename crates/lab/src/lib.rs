@@ -1,11 +1,21 @@
 //! Workloads and experiments.
 //!
 //! A claim about sharing a GPU is a figure measured side by side in one run: a tenant alone, the same tenant
-//! beside another. This crate has the parts: a small client of any `libcuda.so.1` (`driver`), what a driver says
-//! about itself (`probe`), synthetic tenants that leave checkable traces (`tenant`), the summary of what a tenant
-//! measured and how it travels between processes (`report`), the experiment that starts tenants as separate
-//! processes (`experiment`), a computation that forgives nothing (`digest`), the speed of a software GPU (`bench`) and the cost of a shim (`forwarding`).
-//! It prints nothing; whoever shows figures to a person does that.
+//! beside another, in every way of sharing there is. It prints nothing; whoever shows figures to a person does that.
+//!
+//! The lab:
+//!
+//! * [`crew`]: worker processes, which host tenants, and what is said to them
+//! * [`modes`]: what stands around a worker in each way of sharing
+//! * [`campaign`]: which runs there are, in which order, made and written down
+//! * [`player`], [`profile`]: tenants that play recorded kernels on any driver; `workers`: those with real models
+//!
+//! The parts it began with, for the demo and for benchmarks:
+//!
+//! * `driver`: a small client of any `libcuda.so.1`; `probe`: what a driver says about itself
+//! * `tenant`: synthetic tenants that leave checkable traces; `report`: what one measured, and how that travels;
+//!   `experiment`: several of them, started together
+//! * `digest`: a computation that forgives nothing; `bench`: the speed of a software GPU; `forwarding`: the cost of a shim
 
 mod bench;
 pub mod campaign;
