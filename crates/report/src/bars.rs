@@ -5,7 +5,7 @@
 use model::Nanos;
 use results::Archive;
 
-use crate::numbers::{NONE, count, finite, grouped, percent, time, times};
+use crate::numbers::{NONE, count, finite, grouped, many, percent, time, times};
 use crate::summary::{Summary, pairs};
 use crate::view::{Scenario, View};
 
@@ -98,7 +98,7 @@ fn overhead(summary: &Summary) -> Bar {
         && summary
             .over_alone
             .is_some_and(|spread| spread.mean <= OVER_ALONE.0 && spread.worst <= OVER_ALONE.1);
-    let measured = format!("{mean} / {worst} over {} pairs", count(summary.cases));
+    let measured = format!("{mean} / {worst} over {}", many(summary.cases, "pair"));
     Bar { figure, best_known, bar, measured, verdict: Verdict::when(met) }
 }
 

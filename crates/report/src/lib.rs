@@ -1,9 +1,9 @@
 //! Results as pages for people: [`html`], one file that needs nothing else; [`markdown`], a summary for repositories
 //! and mails; [`picture`], the headline as an SVG.
 //!
-//! The crate is text in and text out. It derives no figure of its own: what a p99 is, [`results`] says. What it adds is
-//! judgement about what to show first, and the promise that what is missing is shown as well. Names come from files of
-//! other people, so all text is escaped where it is written, by the macro that writes it.
+//! The crate is text in and text out. It derives no figure of its own: what a p99 is, [`results`] says. What it
+//! adds is judgement about what to show first, and the promise that what is missing is shown as well. Names come
+//! from files of other people, so all text is escaped where it is written, by the macro that writes it.
 //!
 //! * `view`: an archive in the order of the page; `summary`: many scenarios in one line; `bars`: the design's table
 //! * `page`: the HTML file; `charts`: its pictures, from plain numbers

@@ -50,8 +50,8 @@ pub fn percent(share: f64) -> String {
     format!("{}%", grouped(share * 100.0, 1))
 }
 
-/// A share of what was to be attained. Close to the whole, the second decimal is where the difference is, and it is cut
-/// and not rounded, so that 99.996% does not pass for 100%.
+/// A share of what was to be attained. Close to the whole, the second decimal is where the difference is, and it is
+/// cut and not rounded, so that 99.996% does not pass for 100%.
 pub fn attained(share: f64) -> String {
     let value = share * 100.0;
     match value {
@@ -93,6 +93,11 @@ pub fn points(share: f64) -> String {
 
 pub fn count(value: usize) -> String {
     grouped(value as f64, 0)
+}
+
+/// So many of something: `1 pair`, `1,056 pairs`.
+pub fn many(value: usize, what: &str) -> String {
+    format!("{} {what}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
 /// A number with so many decimals and a comma between thousands.
@@ -167,6 +172,7 @@ mod tests {
         assert_eq!(times(123.4), "123×");
         assert_eq!(points(-0.0123), "−1.23");
         assert_eq!(points(0.00001), "0.00");
+        assert_eq!([many(1, "pair"), many(1056, "pair")], ["1 pair", "1,056 pairs"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How each way of sharing looks, everywhere and always.
 //!
-//! ebb has the cool colours, everything else is warm or neutral, so that one glance finds it, also without red or green
-//! in the eye; and no colour stands alone: every mode has its own mark, and every line its label.
+//! ebb has the cool colours, everything else is warm or neutral, so that one glance finds it, also without red or
+//! green in the eye; and no colour stands alone: every mode has its own mark, and every line its label.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -137,10 +137,14 @@ pub fn mark(mode: &str, x: f64, y: f64, size: f64) -> Markup {
 
 /// A mode's mark and name, as tables and legends show them.
 pub fn tag(mode: &str) -> Markup {
+    html! { span.tag { (sign(mode)) span { (label(mode)) } } }
+}
+
+/// A mode's mark by itself, in a line of text.
+pub fn sign(mode: &str) -> Markup {
     html! {
-        span.tag {
-            svg.{ (class(mode)) } viewBox="0 0 14 14" width="14" height="14" aria-hidden="true" { (mark(mode, 7.0, 7.0, 4.4)) }
-            span { (label(mode)) }
+        svg.{ (class(mode)) } viewBox="0 0 14 14" width="14" height="14" aria-hidden="true" {
+            (mark(mode, 7.0, 7.0, 4.4))
         }
     }
 }

@@ -6,9 +6,9 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::numbers::{count, percent, px, times};
+use crate::numbers::{count, many, percent, px, times};
 use crate::palette::{self, LOOKS};
-use crate::summary::{Summary, pairs};
+use crate::summary::{Spread, Summary, pairs};
 use crate::view::{View, modes_of, shares};
 
 const WIDTH: f64 = 860.0;
@@ -17,6 +17,8 @@ const ROW: f64 = 38.0;
 /// Where the bars of the two figures begin, and how long they may be.
 const PAID: (f64, f64) = (158.0, 220.0);
 const GOT: (f64, f64) = (560.0, 200.0);
+/// How far a share may reach beyond the whole.
+const MOST: f64 = 1.18;
 
 /// None if no pair was measured in any way of sharing.
 pub fn picture(view: &View) -> Option<String> {
@@ -31,13 +33,14 @@ pub fn picture(view: &View) -> Option<String> {
     let highest = rows.iter().filter_map(|(_, summary)| Some(summary.over_alone?.worst)).fold(2.0, f64::max);
     let name = "What requests pay and what best-effort work gets, by way of sharing";
     let picture = html! {
-        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (px(WIDTH)) " " (px(height)) } width=(px(WIDTH)) height=(px(height)) role="img" aria-label=(name) {
+        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (px(WIDTH)) " " (px(height)) }
+            width=(px(WIDTH)) height=(px(height)) role="img" aria-label=(name) {
             title { (name) }
             style { (style()) }
             rect.ground x="0.5" y="0.5" width=(px(WIDTH - 1.0)) height=(px(height - 1.0)) rx="8" {}
             text.title x="20" y="30" { (title(view, pairs.len())) }
             text.head x=(px(PAID.0)) y="62" { "p99 latency over alone, log; lower is better" }
-            text.head x=(px(GOT.0)) y="62" { "best-effort throughput of ideal; higher is better" }
+            text.head x=(px(GOT.0)) y="62" { "best-effort work of ideal; higher is better" }
             path.one d={ "M" (px(PAID.0)) " 72V" (px(height - 34.0)) } {}
             path.one d={ "M" (px(GOT.0 + GOT.1)) " 72V" (px(height - 34.0)) "M" (px(GOT.0)) " 72V" (px(height - 34.0)) } {}
             @for (index, (mode, summary)) in rows.iter().enumerate() {
@@ -55,7 +58,7 @@ fn title(view: &View, pairs: usize) -> String {
             "soft" => "the software GPU",
             _ => &machine.device.name,
         });
-    format!("{} pairs of a latency and a best-effort tenant on {device}", count(pairs))
+    format!("{} of a latency and a best-effort tenant on {device}", many(pairs, "pair"))
 }
 
 fn foot(view: &View) -> String {
@@ -69,21 +72,32 @@ fn foot(view: &View) -> String {
 fn row(mode: &str, summary: &Summary, highest: f64, top: f64) -> Markup {
     let along = |ratio: f64| PAID.0 + PAID.1 * (ratio.max(1.0).ln() / highest.ln().max(0.1)).min(1.0);
     let middle = top + 11.0;
+    let bar = |from: f64, length: f64| {
+        html! {
+            rect.bar x=(px(from)) y=(px(top)) width=(px(length.max(1.5))) height="22" rx="2" {}
+        }
+    };
+    let figure = |x: f64, text: String| html! { text.figure x=(px(x + 8.0)) y=(px(middle + 4.5)) { (text) } };
+    let paid = |ratio: Spread| {
+        let (mean, worst) = (px(along(ratio.mean)), px(along(ratio.worst)));
+        html! {
+            (bar(PAID.0, along(ratio.mean) - PAID.0))
+            @if ratio.count > 1 {
+                path.worst d={ "M" (mean) " " (px(middle)) "H" (worst) "M" (worst) " " (px(middle - 5.0)) "v10" } {}
+            }
+            (figure(along(ratio.worst), times(ratio.mean) + &overloaded(summary)))
+        }
+    };
+    let got = |share: f64| {
+        let long = |share: f64| (share * GOT.1).min(GOT.1 * MOST);
+        html! { (bar(GOT.0, long(share))) (figure(GOT.0 + long(share.max(1.0)), percent(share))) }
+    };
     html! {
         g.{ (palette::class(mode)) } {
             (palette::mark(mode, 26.0, middle, 5.0))
             text.name x="40" y=(px(middle + 4.5)) { (palette::label(mode)) }
-            @if let Some(ratio) = summary.over_alone {
-                rect.bar x=(px(PAID.0)) y=(px(top)) width=(px((along(ratio.mean) - PAID.0).max(1.5))) height="22" rx="2" {}
-                path.worst d={ "M" (px(along(ratio.mean))) " " (px(middle)) "H" (px(along(ratio.worst))) "M" (px(along(ratio.worst))) " " (px(middle - 5.0)) "v10" } {}
-                text.figure x=(px(along(ratio.worst) + 8.0)) y=(px(middle + 4.5)) { (times(ratio.mean)) (overloaded(summary)) }
-            } @else {
-                text.figure x=(px(PAID.0 + 8.0)) y=(px(middle + 4.5)) { "overload" }
-            }
-            @if let Some(share) = summary.of_ideal {
-                rect.bar x=(px(GOT.0)) y=(px(top)) width=(px((share.mean * GOT.1).clamp(1.5, GOT.1 * 1.18))) height="22" rx="2" {}
-                text.figure x=(px(GOT.0 + (share.mean.max(1.0) * GOT.1).min(GOT.1 * 1.18) + 8.0)) y=(px(middle + 4.5)) { (percent(share.mean)) }
-            }
+            (summary.over_alone.map_or_else(|| figure(PAID.0, "overload".into()), paid))
+            @if let Some(share) = summary.of_ideal { (got(share.mean)) }
         }
     }
 }

@@ -7,6 +7,7 @@ use results::record::{self, ALONE, LATENCY_ONLY};
 use results::stop::{Stops, stops};
 use results::{Archive, Estimate, Figures};
 
+use crate::numbers::{count, many};
 use crate::palette;
 
 /// Everything that is shown.
@@ -138,14 +139,15 @@ pub fn offered(mode: &ModeFigures) -> usize {
 }
 
 /// How many samples a figure rests on.
+pub fn samples_of(requests: usize, mode: &ModeFigures) -> String {
+    format!("n = {} in {}", count(requests), many(mode.repetitions, "repetition"))
+}
+
+/// The same, of all latency tenants together.
 pub fn samples(mode: &ModeFigures) -> String {
-    let repetitions = match mode.repetitions {
-        1 => "1 repetition".into(),
-        some => format!("{some} repetitions"),
-    };
     match offered(mode) {
-        0 => repetitions,
-        requests => format!("n = {} in {repetitions}", crate::numbers::count(requests)),
+        0 => many(mode.repetitions, "repetition"),
+        requests => samples_of(requests, mode),
     }
 }
 

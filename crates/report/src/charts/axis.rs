@@ -131,7 +131,8 @@ impl Area {
         }
     }
 
-    /// The names of the axes: one under, one over the upper left corner, where it can be read without turning the head.
+    /// The names of the axes: one under, one over the upper left corner, where it can be read without turning the
+    /// head.
     pub fn labels(&self, x: &str, y: &str) -> Markup {
         html! {
             text.label.end x=(px(self.width - self.right)) y=(px(self.height - 4.0)) { (x) }

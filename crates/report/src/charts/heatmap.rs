@@ -1,8 +1,8 @@
 //! A figure for each pair, one map for each mode.
 //!
-//! The colours are steps and not a gradient, so that a cell can be told from the legend: blue is within the bar, and what
-//! is not goes from sand to dark brown, which keeps its order in grey print and for every eye. The figure stands in
-//! the cell in any case.
+//! The colours are steps and not a gradient, so that a cell can be told from the legend: blue is within the bar,
+//! and what is not goes from sand to dark brown, which keeps its order in grey print and for every eye. The figure
+//! stands in the cell in any case.
 
 use maud::{Markup, html};
 
@@ -66,7 +66,8 @@ pub fn heatmap(name: &str, rows: &[String], columns: &[String], cells: &[Cell]) 
         g.tick {
             @for (index, column) in columns.iter().enumerate() {
                 // Two heights, because neighbours' names are wider than their columns.
-                text.mid x=(px(left + CELL.0 * (index as f64 + 0.5))) y=(if index % 2 == 0 { "34" } else { "18" }) { (column) }
+                @let y = if index % 2 == 0 { "34" } else { "18" };
+                text.mid x=(px(left + CELL.0 * (index as f64 + 0.5))) y=(y) { (column) }
             }
             @for (index, row) in rows.iter().enumerate() {
                 text.end x=(px(left - 6.0)) y=(px(46.0 + CELL.1 * (index as f64 + 0.5))) { (row) }
@@ -84,12 +85,14 @@ pub fn heatmap(name: &str, rows: &[String], columns: &[String], cells: &[Cell]) 
 fn draw(cell: &Cell, left: f64) -> Markup {
     let (x, y) = (left + CELL.0 * cell.column as f64, 40.0 + CELL.1 * cell.row as f64);
     let step = of(cell.value);
+    let (middle, figure) = (px(x + CELL.0 / 2.0), cell.value.map_or(OVERLOAD.into(), times));
     html! {
         g {
             title { (cell.tip) }
-            rect x=(px(x + 1.0)) y=(px(y + 1.0)) width=(px(CELL.0 - 2.0)) height=(px(CELL.1 - 2.0)) fill=(step.fill) {}
-            text.big.mid x=(px(x + CELL.0 / 2.0)) y=(px(y + 18.0)) style={ "fill:" (step.ink) } { (cell.value.map_or(OVERLOAD.into(), times)) }
-            text.small.mid x=(px(x + CELL.0 / 2.0)) y=(px(y + 32.0)) style={ "fill:" (step.ink) } { (cell.note) }
+            rect x=(px(x + 1.0)) y=(px(y + 1.0)) width=(px(CELL.0 - 2.0)) height=(px(CELL.1 - 2.0))
+                fill=(step.fill) {}
+            text.big.mid x=(middle) y=(px(y + 18.0)) style={ "fill:" (step.ink) } { (figure) }
+            text.small.mid x=(middle) y=(px(y + 32.0)) style={ "fill:" (step.ink) } { (cell.note) }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! How a quantity is distributed: a row for each mode over one logarithmic axis, so that shapes can be compared without
-//! lying on each other.
+//! How a quantity is distributed: a row for each mode over one logarithmic axis, so that shapes can be compared
+//! without lying on each other.
 
 use maud::{Markup, html};
 
@@ -60,7 +60,8 @@ fn draw(row: &Row, x: &Scale, bottom: f64) -> Markup {
     html! {
         g.{ (palette::class(row.mode)) } {
             title {
-                (palette::label(row.mode)) ": p50 " (told(0.5)) ", p99 " (told(0.99)) ", n = " (count(row.values.len() + row.missing))
+                (palette::label(row.mode)) ": p50 " (told(0.5)) ", p99 " (told(0.99))
+                ", n = " (count(row.values.len() + row.missing))
             }
             path.shape d={ (shape) "V" (px(bottom)) "Z" } {}
             @for (share, class) in [(0.5, "quantile median"), (0.99, "quantile")] {

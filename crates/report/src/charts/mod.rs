@@ -1,8 +1,8 @@
 //! Charts as SVG, drawn from plain numbers: a chart knows colours and pixels, and nothing of archives.
 //!
-//! Every chart is one `<svg>` with a name for those who cannot see it. Its text has the page's colours, its series those
-//! of their modes ([`crate::palette`]), so one stylesheet does light, dark and print. What a dot or a cell stands for
-//! is in its `<title>`, which browsers show when it is pointed at, with or without script.
+//! Every chart is one `<svg>` with a name for those who cannot see it. Its text has the page's colours, its series
+//! those of their modes ([`crate::palette`]), so one stylesheet does light, dark and print. What a dot or a cell
+//! stands for is in its `<title>`, which browsers show when it is pointed at, with or without script.
 //!
 //! * [`axis`]: values to pixels, ticks, the frame
 //! * [`scatter`]: what latency pays for what throughput gets

@@ -1,5 +1,5 @@
-//! What latency pays for what throughput gets: a dot for each pair and mode. The corner below the bars is where one wants
-//! to be.
+//! What latency pays for what throughput gets: a dot for each pair and mode. The corner below the bars is where one
+//! wants to be.
 
 use maud::{Markup, html};
 
@@ -34,7 +34,10 @@ pub fn scatter(name: &str, dots: &[Dot], corner: Corner) -> Markup {
     let content = html! {
         rect.goal x=(px(x.at(corner.of_ideal))) y=(px(y.at(corner.over_alone)))
             width=(px(right - x.at(corner.of_ideal))) height=(px(bottom - y.at(corner.over_alone))) {
-            title { "our bars: p99 at most " (times(corner.over_alone)) " of alone, best-effort at least " (percent(corner.of_ideal)) " of ideal" }
+            title {
+                "our bars: p99 at most " (times(corner.over_alone)) " of alone, best-effort at least "
+                (percent(corner.of_ideal)) " of ideal"
+            }
         }
         (overload_band(left, right, top))
         (area.frame(

@@ -1,7 +1,8 @@
 //! How many requests are slower than x: the complement of a latency's distribution, both axes logarithmic.
 //!
-//! The usual CDF shows the median well and squeezes p99 and p99.9 into its last pixel. Turned over, each nine has as much
-//! room as the next. Requests that were never served are slower than any x: a curve with such requests never comes down.
+//! The usual CDF shows the median well and squeezes p99 and p99.9 into its last pixel. Turned over, each nine has
+//! as much room as the next. Requests that were never served are slower than any x: a curve with such requests
+//! never comes down.
 
 use maud::{Markup, html};
 

@@ -1,8 +1,8 @@
 //! Who had the GPU when: the same few requests under several modes, one under the other, over one axis of time.
 //!
 //! One seed offers the same requests at the same times in every mode, so what stands above one another is the same
-//! request. A request waits in the upper strip of its lane, where those who wait together add up to a darker tint, and is
-//! served in the lower; best-effort iterations alternate in two tints.
+//! request. A request waits in the upper strip of its lane, where those who wait together add up to a darker tint,
+//! and is served in the lower; best-effort iterations alternate in two tints.
 
 use maud::{Markup, html};
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use results::record::Machine;
 
-use crate::numbers::{count, grouped};
+use crate::numbers::{grouped, many};
 use crate::palette;
 use crate::view::View;
 
@@ -28,8 +28,8 @@ pub fn lead(view: &View) -> Markup {
     let days = days(view);
     html! {
         p.lead {
-            (count(archive.runs.len())) " runs of " (count(scenarios)) " scenarios in " (count(view.suites.len())) " suites, "
-            (count(requests)) " requests"
+            (many(archive.runs.len(), "run")) " of " (many(scenarios, "scenario"))
+            " in " (many(view.suites.len(), "suite")) ", " (many(requests, "request"))
             @if let Some((first, last)) = days {
                 ", " time datetime=(first) { (first) }
                 @if first != last { " to " time datetime=(last) { (last) } }
@@ -47,7 +47,9 @@ fn in_short(machine: &Machine) -> Markup {
         (device(machine)) ", driver " (machine.device.driver)
         @for (name, version) in &machine.libraries { ", " (name) " " (version) }
         ", ebb " (machine.ebb.version)
-        @if let Some(commit) = &machine.ebb.commit { " (" code { (commit.chars().take(12).collect::<String>()) } ")" }
+        @if let Some(commit) = &machine.ebb.commit {
+            " (" code { (commit.chars().take(12).collect::<String>()) } ")"
+        }
         @if machine.ebb.dirty { ", " span.bad { "with changes that are not committed" } }
         ". " a href="#setup" { "Machine and commands" } "."
     }
@@ -82,7 +84,8 @@ pub fn setup(view: &View) -> Markup {
                     dt { "device" } dd { (device(machine)) }
                     dt { "driver" } dd { (machine.device.driver) }
                     dt { "host" } dd {
-                        (machine.host.cpu) ", " (machine.host.cores) " cores, " (grouped(machine.host.memory_gib, 0)) " GiB, Linux " (machine.host.kernel)
+                        (machine.host.cpu) ", " (machine.host.cores) " cores, "
+                        (grouped(machine.host.memory_gib, 0)) " GiB, Linux " (machine.host.kernel)
                     }
                     dt { "ebb" } dd {
                         (machine.ebb.version)
@@ -162,7 +165,7 @@ pub fn missing(view: &View) -> Markup {
                 } }
             }
             @if !archive.failures.is_empty() {
-                h4 { (count(archive.failures.len())) (if archive.failures.len() == 1 { " failed run" } else { " failed runs" }) }
+                h4 { (many(archive.failures.len(), "failed run")) }
                 ul { @for failure in &archive.failures {
                     li {
                         code { (failure.id) }

@@ -6,7 +6,7 @@ use results::record::ALONE;
 use super::rows;
 use crate::bars::{self, Verdict, bars};
 use crate::charts::scatter::{Corner, Dot, scatter};
-use crate::numbers::{NONE, OVERLOAD, count, finite, grouped, percent, points, times};
+use crate::numbers::{NONE, OVERLOAD, count, finite, grouped, many, percent, points, times};
 use crate::palette;
 use crate::summary::{Spread, Summary, pairs};
 use crate::view::{Scenario, View, modes_of, overhead, samples, shares};
@@ -25,13 +25,30 @@ pub fn cards(view: &View) -> Markup {
             @let summary = Summary::of(pairs.iter().copied(), mode);
             @if !summary.is_empty() {
                 ul.cards aria-label={ "In short: " (palette::label(mode)) } {
-                    (card(overhead_in_short(&summary), &format!("p99 over alone with {}, mean of {} pairs", palette::label(mode), count(summary.cases)), worst(&summary)))
-                    (card(summary.of_ideal.map_or(NONE.into(), |share| percent(share.mean)), "best-effort throughput of ideal, mean", summary.of_ideal.map_or(String::new(), |share| format!("worst {}", percent(share.worst)))))
-                    (card(summary.lost.map_or(NONE.into(), |lost| points(-lost.mean)), "points of SLO attainment against alone, mean", summary.lost.map_or(String::new(), |lost| format!("worst {}", points(-lost.worst)))))
-                    (card(count(summary.wrong), &format!("wrong results of {}", count(summary.requests + summary.iterations)), String::new()))
+                    (in_short(mode, &summary))
                 }
             }
         }
+    }
+}
+
+fn in_short(mode: &str, summary: &Summary) -> Markup {
+    let mean = |spread: Option<Spread>, show: fn(f64) -> String| {
+        spread.map_or(NONE.into(), |found| show(found.mean))
+    };
+    let worst = |spread: Option<Spread>, show: fn(f64) -> String| {
+        spread.map_or(String::new(), |found| format!("worst {}", show(found.worst)))
+    };
+    let against: fn(f64) -> String = |lost| points(-lost);
+    let overhead =
+        format!("p99 over alone with {}, mean of {}", palette::label(mode), many(summary.cases, "pair"));
+    let checked = format!("wrong results of {}", count(summary.requests + summary.iterations));
+    let attained = "points of SLO attainment against alone, mean";
+    html! {
+        (card(overhead_in_short(summary), &overhead, overload_or_worst(summary)))
+        (card(mean(summary.of_ideal, percent), "best-effort throughput of ideal, mean", worst(summary.of_ideal, percent)))
+        (card(mean(summary.lost, against), attained, worst(summary.lost, against)))
+        (card(count(summary.wrong), &checked, String::new()))
     }
 }
 
@@ -39,7 +56,7 @@ fn overhead_in_short(summary: &Summary) -> String {
     summary.over_alone.map_or(OVERLOAD.into(), |ratio| times(ratio.mean))
 }
 
-fn worst(summary: &Summary) -> String {
+fn overload_or_worst(summary: &Summary) -> String {
     match (summary.overloaded, summary.over_alone) {
         (0, Some(ratio)) => format!("worst {}", times(ratio.worst)),
         (some, _) => format!("{} overloaded, in no mean", count(some)),
@@ -55,15 +72,20 @@ pub fn section(view: &View) -> Markup {
         section id="headline" {
             h2 { "Headline" }
             p.note {
-                "Over all latency tenants of a suite's scenarios: p99 from arrival over the tenant's p99 alone, and SLO attainment lost against alone; "
-                "over its scenarios: best-effort throughput of the ideal. Cases without a finite p99 are counted as overload and are in no mean."
+                "Over all latency tenants of a suite's scenarios: p99 from arrival over the tenant's p99 "
+                "alone, and SLO "
+                "attainment lost against alone; over its scenarios: best-effort throughput of the ideal. Cases "
+                "without a "
+                "finite p99 are counted as overload and are in no mean."
             }
             (table(view))
         }
         section id="bars" {
             h2 { "Our bars" }
             p.note {
-                "Pairs are the " (count(pairs(view).len())) " scenarios of one latency tenant beside one best-effort tenant; those of bare kernels are instruments and left out. "
+                "Pairs: " (many(pairs(view).len(), "scenario")) " of one latency tenant beside one best-effort "
+                "tenant; those of "
+                "bare kernels are instruments and left out. "
                 @if let Some(caveat) = bars::caveat(view.archive) { (caveat) }
             }
             @if ours(view).is_empty() { p { "None of ebb's modes is in these results." } }
@@ -81,22 +103,16 @@ fn table(view: &View) -> Markup {
         div.scroll { table.sortable {
             thead {
                 tr {
-                    th scope="col" { "suite" }
-                    th.left scope="col" { "mode" }
-                    th scope="col" { "cases" }
-                    th scope="col" { "p99 over alone, mean" }
-                    th scope="col" { "worst" }
-                    th scope="col" { "overload" }
-                    th scope="col" { "SLO points lost, mean" }
-                    th scope="col" { "worst" }
-                    th scope="col" { "best-effort of ideal, mean" }
-                    th scope="col" { "worst" }
-                    th scope="col" { "wrong results" }
+                    (rows::heads(&["suite"])) th.left scope="col" { "mode" }
+                    (rows::heads(&["cases", "p99 over alone, mean", "worst", "overload"]))
+                    (rows::heads(&["SLO points lost, mean", "worst", "best-effort of ideal, mean", "worst"]))
+                    (rows::heads(&["wrong results"]))
                 }
             }
             tbody {
                 @for suite in &view.suites {
-                    @for (index, mode) in modes_of(&suite.scenarios).into_iter().filter(|mode| *mode != ALONE).enumerate() {
+                    @let modes = modes_of(&suite.scenarios).into_iter().filter(|mode| *mode != ALONE);
+                    @for (index, mode) in modes.enumerate() {
                         (line(suite.name, mode, &Summary::of(&suite.scenarios, mode), index == 0))
                     }
                 }
@@ -113,6 +129,7 @@ fn line(suite: &str, mode: &str, summary: &Summary, first: bool) -> Markup {
         None => rows::none(),
     };
     let lost = |share: f64| grouped(share * 100.0, 2);
+    let finite_one = summary.over_alone.map(|ratio| format!("worst finite one {}", times(ratio.worst)));
     html! {
         tr class=(rows::class(mode, first)) {
             td { (suite) }
@@ -120,7 +137,7 @@ fn line(suite: &str, mode: &str, summary: &Summary, first: bool) -> Markup {
             (rows::number(summary.cases))
             (spread(summary.over_alone, times, |found| found.mean))
             @if summary.overloaded > 0 {
-                (rows::cell(OVERLOAD, Some(f64::INFINITY), summary.over_alone.map(|ratio| format!("worst finite one {}", times(ratio.worst)))))
+                (rows::cell(OVERLOAD, Some(f64::INFINITY), finite_one))
             } @else { (spread(summary.over_alone, times, |found| found.worst)) }
             (rows::blemish(summary.overloaded))
             (spread(summary.lost, lost, |found| found.mean))
@@ -149,10 +166,16 @@ fn bars_table(view: &View, mode: &str) -> Markup {
                     td.left.wrap { (bar.best_known) }
                     td.left { (bar.bar) }
                     td.left.wrap { (bar.measured) }
-                    td.left { span.verdict.met[bar.verdict == Verdict::Met].missed[bar.verdict == Verdict::Missed] { (bar.verdict.name()) } }
+                    td.left { (verdict(bar.verdict)) }
                 }
             } }
         } }
+    }
+}
+
+fn verdict(verdict: Verdict) -> Markup {
+    html! {
+        span.verdict.met[verdict == Verdict::Met].missed[verdict == Verdict::Missed] { (verdict.name()) }
     }
 }
 
@@ -178,12 +201,16 @@ fn trade(view: &View) -> Markup {
         .collect();
     let corner = Corner { of_ideal: bars::OF_IDEAL, over_alone: bars::OVER_ALONE.1 };
     html! {
-        @if dots.is_empty() { p { "No scenario has both a latency tenant's p99 alone and an ideal for best-effort work." } } @else {
+        @if dots.is_empty() {
+            p { "No scenario has both a latency tenant's p99 alone and an ideal for best-effort work." }
+        } @else {
             figure {
                 (scatter("p99 over alone against best-effort throughput of ideal", &dots, corner))
                 figcaption {
-                    "One mark for each scenario and mode, " (count(dots.len())) " in all; of several latency tenants the one that fared worst. "
-                    "The marked corner is where our bars are met. Marks in the band on top have no finite p99."
+                    "One mark for each scenario and mode, " (count(dots.len())) " in all; of several latency "
+                    "tenants the one "
+                    "that fared worst. The marked corner is where our bars are met. Marks in the band on top "
+                    "have no finite p99."
                 }
             }
         }
@@ -196,7 +223,7 @@ pub fn brief(scenario: &Scenario) -> Markup {
         span.brief { @for mode in scenario.modes().filter(|mode| shares(&mode.mode)) {
             @if let Some(ratio) = overhead(mode) {
                 span.tag title={ (palette::label(&mode.mode)) ": p99 over alone" } {
-                    svg.{ (palette::class(&mode.mode)) } viewBox="0 0 14 14" width="12" height="12" aria-hidden="true" { (palette::mark(&mode.mode, 7.0, 7.0, 4.4)) }
+                    (palette::sign(&mode.mode))
                     span { (finite(ratio.value, times)) }
                 }
             }

@@ -1,12 +1,12 @@
 //! The page: one file that needs nothing else.
 //!
-//! Style and script are inside, fonts are the reader's own. It is complete without the script, which only adds sorting,
-//! quicker tips and a button to open all. What is long is folded; what is missing is not.
+//! Style and script are inside, fonts are the reader's own. It is complete without the script, which only adds
+//! sorting, quicker tips and a button to open all. What is long is folded; what is missing is not.
 //!
 //! * [`head`]: what was measured where, by which commands, and what is missing
 //! * [`headline`]: the table of suites and modes, our bars, the scatter
 //! * [`suite`]: a section for each suite, with [`pairs`] and [`stops`] where it has them
-//! * [`scenario`]: tables and charts of one scenario, with its [`rows`]
+//! * [`scenario`]: one scenario, with its [`tables`] and [`tails`]; [`rows`]: cells of tables
 
 mod head;
 mod headline;
@@ -15,6 +15,8 @@ mod rows;
 mod scenario;
 mod stops;
 mod suite;
+mod tables;
+mod tails;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -51,7 +53,10 @@ pub fn page(view: &View) -> String {
                     (head::setup(view))
                     (method())
                 }
-                footer { "Written by " code { "ebb lab report" } " " (env!("CARGO_PKG_VERSION")) "; every figure is derived from the raw times in the result files." }
+                footer {
+                    "Written by " code { "ebb lab report" } " " (env!("CARGO_PKG_VERSION"))
+                    "; every figure is derived from the raw times in the result files."
+                }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -68,7 +73,9 @@ fn contents(view: &View) -> Markup {
                 li { a href="#bars" { "Our bars" } }
                 li { a href="#trade" { "Latency against throughput" } }
                 @if head::something_is_missing(view) { li { a href="#missing" { "What is missing" } } }
-                @for suite in &view.suites { li { a href={ "#" (anchor(&["suite", suite.name])) } { "Suite " (suite.name) } } }
+                @for suite in &view.suites {
+                    li { a href={ "#" (anchor(&["suite", suite.name])) } { "Suite " (suite.name) } }
+                }
                 li { a href="#setup" { "Machine and commands" } }
                 li { a href="#method" { "How to read it" } }
             }
@@ -92,21 +99,51 @@ fn legend(view: &View) -> Markup {
     }
 }
 
+/// What the words mean. Whoever doubts a figure looks here first.
+const WORDS: [(&str, &str); 9] = [
+    (
+        "latency",
+        "From scheduled arrival to completion. A request that waits because the one before it was late has waited. \
+         Service time, which begins when the request is taken up, stands beside it and hides exactly that.",
+    ),
+    (
+        "quantiles",
+        "Nearest rank over all offered requests of all repetitions. One that was never served counts as infinitely \
+         slow; where that reaches the quantile, the figure is “overload”.",
+    ),
+    (
+        "within SLO",
+        "Share of all offered requests that were finished, right and in time. Late, dropped and wrong ones all miss it.",
+    ),
+    (
+        "over alone",
+        "p99 from arrival divided by the same tenant's p99 alone, with the same requests at the same times, in the \
+         same repetitions.",
+    ),
+    (
+        "best-effort",
+        "Iterations finished within the counted time whose result is that of the same iteration alone, bit for bit. \
+         Wrong ones and ones that nobody could check are not counted.",
+    ),
+    (
+        "ideal",
+        "What best-effort tenants do alone, times the share of time for which the latency tenants, alone, leave the \
+         GPU idle. Where contexts run at the same time, more than the ideal is possible.",
+    ),
+    ("GPU busy", "GPU time of all that was finished, by its length alone; above 100% for the same reason."),
+    (
+        "intervals",
+        "95%, by bootstrap: repetitions are drawn first, then stretches of requests within them. What belongs to one \
+         repetition stays together in ratios. One repetition knows nothing about the difference between two runs.",
+    ),
+    ("warm-up", "What is due before its end counts nowhere."),
+];
+
 fn method() -> Markup {
     html! {
         section id="method" {
             h2 { "How to read it" }
-            dl.facts {
-                dt { "latency" } dd { "From scheduled arrival to completion. A request that waits because the one before it was late has waited. Service time, which begins when the request is taken up, stands beside it and hides exactly that." }
-                dt { "quantiles" } dd { "Nearest rank over all offered requests of all repetitions. One that was never served counts as infinitely slow; where that reaches the quantile, the figure is “overload”." }
-                dt { "attainment" } dd { "Share of all offered requests that were finished, right and within the SLO. Late, dropped and wrong ones all miss it." }
-                dt { "over alone" } dd { "p99 from arrival divided by the same tenant's p99 alone, with the same requests at the same times, in the same repetitions." }
-                dt { "best-effort" } dd { "Iterations finished within the counted time whose result is that of the same iteration alone, bit for bit. Wrong ones and ones that nobody could check are not counted." }
-                dt { "ideal" } dd { "What best-effort tenants do alone, times the share of time that the latency tenants leave the GPU idle when they are alone. Where contexts run at the same time, more than the ideal is possible." }
-                dt { "intervals" } dd { "95%, by bootstrap: repetitions are drawn first, then requests within them. Pairs of one repetition stay together in ratios." }
-                dt { "warm-up" } dd { "What is due before its end counts nowhere." }
-                dt { "overload" } dd { "More requests were left unserved than the quantile leaves out. There is no number for it." }
-            }
+            dl.facts { @for (word, meaning) in WORDS { dt { (word) } dd { (meaning) } } }
         }
     }
 }

@@ -27,18 +27,29 @@ pub fn maps(suite: &Suite) -> Markup {
     html! {
         h3 { "Every pair" }
         p.note {
-            "Down: the latency tenant; across: the best-effort tenant. Large: p99 from arrival over alone; small: best-effort throughput of ideal. Blue is within our bar. Of a pair that was measured at several loads, the load nearest to " (USUAL_LOAD) "."
+            "Down: the latency tenant; across: the best-effort tenant. Large: p99 from arrival over alone; "
+            "small: best-effort "
+            "throughput of ideal. Blue is within our bar. Of a pair that was measured at several loads, the "
+            "load nearest to "
+            (USUAL_LOAD) "."
         }
         (heatmap::legend())
-        div.row style={ "--least:" (heatmap::width(&grid.rows, &grid.columns)) "px" } { @for mode in modes.into_iter().filter(|mode| *mode != results::record::ALONE) {
-            @let cells = cells(&grid, mode);
-            @if !cells.is_empty() {
-                figure.{ (palette::class(mode)) } {
-                    h4 { (palette::tag(mode)) }
-                    (heatmap(&format!("p99 over alone for every pair, {}", palette::label(mode)), &grid.rows, &grid.columns, &cells))
-                }
+        div.row style={ "--least:" (heatmap::width(&grid.rows, &grid.columns)) "px" } {
+            @for mode in modes.into_iter().filter(|mode| shares(mode)) { (map(&grid, mode)) }
+        }
+    }
+}
+
+fn map(grid: &Grid, mode: &str) -> Markup {
+    let cells = cells(grid, mode);
+    let name = format!("p99 over alone for every pair, {}", palette::label(mode));
+    html! {
+        @if !cells.is_empty() {
+            figure.{ (palette::class(mode)) } {
+                h4 { (palette::tag(mode)) }
+                (heatmap(&name, &grid.rows, &grid.columns, &cells))
             }
-        } }
+        }
     }
 }
 

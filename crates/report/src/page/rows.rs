@@ -13,6 +13,11 @@ pub fn class(mode: &str, first: bool) -> String {
     if first { format!("{class} first") } else { class }
 }
 
+/// Heads of columns of figures.
+pub fn heads(names: &[&str]) -> Markup {
+    html! { @for name in names { th scope="col" { (name) } } }
+}
+
 /// A cell with its value for sorting, and with a tip where there is something to add.
 pub fn cell(text: &str, order: Option<f64>, tip: Option<String>) -> Markup {
     // An infinite number is one that scripts can read, too.

@@ -1,5 +1,5 @@
-//! How long it takes until best-effort work is off the GPU: how it is distributed, and how it depends on the length of
-//! the blocks that run.
+//! How long it takes until best-effort work is off the GPU: how it is distributed, and how it depends on the length
+//! of the blocks that run.
 
 use maud::{Markup, html};
 use model::Class;
@@ -9,7 +9,7 @@ use crate::bars;
 use crate::charts::axis::Axis;
 use crate::charts::histogram::{Row, histogram};
 use crate::charts::lines::{Layout, Line, Point, lines};
-use crate::numbers::{count, finite, short_time, time};
+use crate::numbers::{finite, many, short_time, time};
 use crate::palette;
 use crate::view::{Scenario, Suite, modes_of, samples, shares};
 
@@ -22,13 +22,25 @@ pub fn stops(suite: &Suite) -> Markup {
     html! {
         h3 { "Stop latency" }
         p.note {
-            "What a burst's service time has over its median alone: the time until best-effort work has left the GPU, and whatever it slows down while it is there. Full line: p99; dashed: median."
+            "What a burst's service time has over its median alone: the time until best-effort work has left "
+            "the GPU, and "
+            "whatever it slows down while it is there. Full line: p99; dashed: median."
         }
         div.row {
-            figure { (all_together(&scenarios)) figcaption { "All " (count(scenarios.len())) " scenarios together, a row for each mode." } }
+            figure {
+                (all_together(&scenarios))
+                figcaption { (many(scenarios.len(), "scenario")) " together, a row for each mode." }
+            }
             @let by_block = by_block(&scenarios);
             @if by_block.iter().any(|line| line.points.len() > 1) {
-                figure { (over_blocks(&by_block, bar(&scenarios))) figcaption { "p99 over the length of the best-effort tenant's blocks; of several grids with blocks of one length, the largest." } }
+                figure {
+                    (over_blocks(&by_block, bar(&scenarios)))
+                    figcaption {
+                        "p99 over the length of the best-effort tenant's blocks; of several grids with blocks "
+                        "of one "
+                        "length, the largest."
+                    }
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{headline, pairs, scenario, stops};
-use crate::numbers::count;
+use crate::numbers::many;
 use crate::view::{Suite, anchor};
 
 pub fn section(suite: &Suite) -> Markup {
@@ -16,7 +16,7 @@ pub fn section(suite: &Suite) -> Markup {
             (pairs::sweeps(suite))
             (stops::stops(suite))
             @if !single {
-                h3 { (count(suite.scenarios.len())) " scenarios" }
+                h3 { (many(suite.scenarios.len(), "scenario")) }
                 p.folds.note { "p99 over alone by mode; open one for its tables and charts. " }
             }
             @for one in &suite.scenarios {
