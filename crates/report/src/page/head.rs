@@ -1,9 +1,9 @@
 //! What was measured, on which machine, by which commands; and what is missing, with its reason.
 
 use maud::{Markup, html};
-use results::record::Machine;
+use results::record::{Absent, Failure, Machine};
 
-use crate::numbers::{grouped, many};
+use crate::numbers::{count, grouped, many};
 use crate::palette;
 use crate::view::View;
 
@@ -155,28 +155,49 @@ pub fn missing(view: &View) -> Markup {
             h3 { "What is missing" }
             @if !archive.absent.is_empty() {
                 h4 { "Modes that could not be had" }
-                ul { @for absent in &archive.absent {
-                    li {
-                        (palette::tag(&absent.mode)) ": " (absent.reason)
-                        @if let Some(suite) = &absent.suite {
-                            " (only in " (suite) @if let Some(scenario) = &absent.scenario { "/" (scenario) } ")"
-                        }
-                    }
-                } }
+                (list(archive.absent.iter().map(absence).collect()))
             }
             @if !archive.failures.is_empty() {
                 h4 { (many(archive.failures.len(), "failed run")) }
-                ul { @for failure in &archive.failures {
-                    li {
-                        code { (failure.id) }
-                        @if let Some(tenant) = &failure.tenant { ", tenant " (tenant) }
-                        ": " (failure.reason)
-                    }
-                } }
+                (list(archive.failures.iter().map(failed).collect()))
             }
             @if !view.figures.remarks.is_empty() {
-                h4 { "Remarks on the files" }
-                ul { @for remark in &view.figures.remarks { li { (remark) } } }
+                h4 { (many(view.figures.remarks.len(), "remark")) " on the results" }
+                (list(view.figures.remarks.iter().map(|remark| html! { (remark) }).collect()))
+            }
+        }
+    }
+}
+
+fn absence(absent: &Absent) -> Markup {
+    html! {
+        (palette::tag(&absent.mode)) ": " (absent.reason)
+        @if let Some(suite) = &absent.suite {
+            " (only in " (suite) @if let Some(scenario) = &absent.scenario { "/" (scenario) } ")"
+        }
+    }
+}
+
+fn failed(failure: &Failure) -> Markup {
+    html! {
+        code { (failure.id) }
+        @if let Some(tenant) = &failure.tenant { ", tenant " (tenant) }
+        ": " (failure.reason)
+    }
+}
+
+/// How much of a list is in sight.
+const IN_SIGHT: usize = 10;
+
+/// What is beyond the first few is folded, and counted.
+fn list(items: Vec<Markup>) -> Markup {
+    let (first, rest) = items.split_at(items.len().min(IN_SIGHT));
+    html! {
+        ul { @for item in first { li { (item) } } }
+        @if !rest.is_empty() {
+            details {
+                summary { "and " (count(rest.len())) " more" }
+                ul { @for item in rest { li { (item) } } }
             }
         }
     }

@@ -23,9 +23,12 @@ pub fn tails(scenario: &Scenario, tenant: &Tenant) -> Markup {
         let series: Vec<Series> = curves.iter().map(|(mode, curve)| curve.series(mode)).collect();
         let name = format!("{what} of {} in {}", tenant.name, scenario.record.title);
         html! {
-            figure {
-                h4 { (tenant.name) ": " (what) }
-                (tail(&name, &format!("{what} (log) →"), &series, limit.map(|limit| limit.as_micros_f64())))
+            // Nothing was offered in the counted time: nothing can be drawn.
+            @if curves.iter().any(|(_, curve)| curve.offered > 0) {
+                figure {
+                    h4 { (tenant.name) ": " (what) }
+                    (tail(&name, &format!("{what} (log) →"), &series, limit.map(|limit| limit.as_micros_f64())))
+                }
             }
         }
     };
