@@ -10,7 +10,7 @@ import fcntl
 import os
 import time
 
-PATIENCE_S = 90.0
+PATIENCE_S = 30.0
 """One who hangs while he builds must not keep all waiting for ever: then a time is measured that may be too long."""
 POLL_S = 0.005
 

@@ -4,7 +4,7 @@
 //! measured. One that cannot be started gets a second chance with the device to itself, because what it lacked may be
 //! memory; after that, every run that needs it fails at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use results::record::{self, Calibration};
@@ -14,7 +14,7 @@ use super::plan::Planned;
 use super::post::{Post, posts, thousandths};
 use super::{Campaign, Event, ground};
 use crate::Error;
-use crate::crew::{Order as Word, Place as _, Reply};
+use crate::crew::{Order as Word, Place as _, Reply, Start};
 use crate::modes::Ground;
 
 /// How often the start of a worker is tried.
@@ -122,12 +122,10 @@ impl Campaign<'_> {
         (self.watch)(&Event::Starting { workers: starts.len() });
         let posts: Vec<Post> = starts.iter().map(|(post, _)| post.clone()).collect();
         let begin = Instant::now();
-        let (alone, together): (Vec<_>, Vec<_>) =
-            starts.into_iter().partition(|(post, _)| self.grounds.starts_alone(post.ground));
         let patience = self.patience_to_start();
-        let mut failed = self.roster.start(together, patience)?;
-        for start in alone {
-            failed.extend(self.roster.start(vec![start], patience)?);
+        let mut failed = Vec::new();
+        for wave in self.waves(starts) {
+            failed.extend(self.roster.start(wave, patience)?);
         }
         for python in [false, true] {
             if posts.iter().any(|post| self.is_python(post) == python) {
@@ -147,6 +145,19 @@ impl Campaign<'_> {
         }
         posts.iter().for_each(|post| self.learn(post));
         Ok(())
+    }
+
+    /// Who is started together: all on grounds of ours and the driver's own, and then each rival's workers by
+    /// themselves, because a rival lets its tenants wait for each other, and whoever builds keeps others from measuring.
+    fn waves(&self, starts: Vec<(Post, Start)>) -> Vec<Vec<(Post, Start)>> {
+        let (alone, together): (Vec<_>, Vec<_>) =
+            starts.into_iter().partition(|(post, _)| self.grounds.starts_alone(post.ground));
+        let mut waves: BTreeMap<Option<Ground>, Vec<_>> = BTreeMap::new();
+        for (post, start) in together {
+            let rival = matches!(post.ground, Ground::Rival(_)).then_some(post.ground);
+            waves.entry(rival).or_default().push((post, start));
+        }
+        waves.into_values().chain(alone.into_iter().map(|start| vec![start])).collect()
     }
 
     fn note_failure(&mut self, post: Post, reason: String, own: bool) {

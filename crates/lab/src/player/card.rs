@@ -53,23 +53,33 @@ impl Card {
     }
 }
 
-/// How long a round of the kernel's arithmetic takes, for launches of this shape.
-pub fn nanos_per_round(driver: &Driver, work: Function, shape: Shape, scratch: u64) -> Result<f64, Error> {
+/// How long a round of the kernel's arithmetic takes at the card's full speed, in blocks of this shape.
+///
+/// Players are started side by side, on a card that has been idle and that they share: the time that some work takes
+/// would be another for each of them. The cycles that a block counts are not.
+pub fn nanos_per_round(driver: &Driver, pace: Function, shape: Shape, scratch: u64) -> Result<f64, Error> {
     const TRIAL: u64 = 20_000;
-    const TRIES: u32 = 40;
-    let time = |rounds: u64| {
-        shortest(driver, TRIES, || Ok(()), || driver.launch_shaped(work, shape, [scratch, 0, rounds, 0]))
+    const TRIES: u32 = 20;
+    const CLOCK_KHZ: u32 = 13;
+    let cycles = |rounds: u64| -> Result<u64, Error> {
+        let mut fewest = u64::MAX;
+        for _ in 0..TRIES {
+            driver.launch_shaped(pace, Shape { blocks: 1, ..shape }, [scratch, rounds])?;
+            driver.synchronize()?;
+            // A context that was off the card meanwhile has counted that, too; hardly every time.
+            fewest = fewest.min(driver.read::<1>(scratch)?[0]);
+        }
+        Ok(fewest)
     };
-    // The first tries wake a card that slept.
-    time(TRIAL)?;
-    let (once, twice) = (time(TRIAL)?, time(2 * TRIAL)?);
-    if twice <= once {
-        return Err(Error::Player(
-            "the card's speed cannot be measured: twice the work took no longer".to_owned(),
-        ));
+    let (once, twice) = (cycles(TRIAL)?, cycles(2 * TRIAL)?);
+    let megahertz = f64::from(driver.attribute(CLOCK_KHZ)?) / 1e3;
+    if twice <= once || megahertz <= 0.0 {
+        return Err(Error::Player(format!(
+            "the card's speed cannot be measured: {once} cycles, {twice} for twice the work, at {megahertz} MHz"
+        )));
     }
     // What lies around the rounds is in both.
-    Ok(twice.since(once).0 as f64 / TRIAL as f64)
+    Ok((twice - once) as f64 / TRIAL as f64 * 1e3 / megahertz)
 }
 
 /// The shortest of some times that `work` takes on the GPU, handed over behind `ahead`: somebody else's context may come

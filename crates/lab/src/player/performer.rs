@@ -93,7 +93,9 @@ impl Performer {
         let first = *self.plan.kernels().next().expect("every workload launches something");
         let mut shape = first.shape;
         shape.blocks = shape.blocks.div_ceil(first.waves);
-        let each = nanos_per_round(&self.driver, self.work, shape, scratch)?;
+        let pace = self.driver.function(SOURCE, "pace")?;
+        self.driver.allow_shared(pace, self.card.whole_room())?;
+        let each = nanos_per_round(&self.driver, pace, shape, scratch)?;
         let rounds = |nanos: f64| ((nanos / each).round() as u64).clamp(1, u32::MAX.into());
         let lengths = self.plan.kernels().map(|kernel| [0, rounds(kernel.length.0 as f64)]);
         self.amounts = lengths.collect();
