@@ -14,6 +14,11 @@ use super::{Campaign, ground, machine};
 use crate::Error;
 use crate::crew::{Order, Ran, Reply};
 
+/// More work than this nobody queues.
+const MOST_QUEUED: Duration = Duration::from_secs(300);
+/// From how many times the time of a GPU on, more patience is needed than with a GPU.
+const SLOW: f64 = 10.0;
+
 /// What a tenant is offered, and until when it works.
 struct Offer {
     due_us: Option<Vec<u64>>,
@@ -111,7 +116,7 @@ impl Campaign<'_> {
             })
             .collect();
         let until = offers.iter().flatten().map(|offer| offer.until_us).max().unwrap_or(0);
-        let patience = LEAD + Duration::from_micros(until) + DRAIN + self.order.patience.grace;
+        let patience = LEAD + Duration::from_micros(until) + DRAIN + self.after_the_end(posts);
         let replies = self.roster.ask(&orders, patience)?;
         self.judge(run, replies.failed)?;
         let heard = replies.heard.into_iter().map(|(_, replies)| {
@@ -129,6 +134,21 @@ impl Campaign<'_> {
         }
         let reason = "a worker answered something else than what it did".to_owned();
         Err(Error::Run { tenant: None, reason })
+    }
+
+    /// How long workers may take after the last of their work was handed over. A best-effort tenant has an iteration under
+    /// way and another queued, and may be the last of all tenants to be given the GPU; and on a slow device hosts are
+    /// slow, too.
+    fn after_the_end(&self, posts: &[(Post, Vec<usize>)]) -> Duration {
+        let queued: f64 = posts
+            .iter()
+            .flat_map(|(post, _)| post.seats.iter().map(|seat| (seat.workload.clone(), post.slowdown)))
+            .map(|workload| 2.0 * self.gpu_us.get(&workload).copied().unwrap_or(0.0))
+            .sum();
+        let slowdown = posts.iter().map(|(post, _)| post.slowdown).max().unwrap_or(1000) as f64 / 1000.0;
+        // Microseconds that a worker measured, which may be anything.
+        let queued = Duration::from_secs_f64((queued * 1e-6).clamp(0.0, MOST_QUEUED.as_secs_f64()));
+        self.order.patience.grace.mul_f64((slowdown / SLOW).max(1.0)) + queued
     }
 
     /// A run of which a worker was lost has failed; what that worker's death may have harmed is laid afresh.

@@ -103,7 +103,8 @@ fn glance(run: &Run) -> String {
         Nanos::MAX => "p99 overload".to_owned(),
         time => format!("p99 {} ms", figure(time.as_secs_f64() * 1e3)),
     });
-    p99.into_iter().chain(rates).collect::<Vec<_>>().join(", ")
+    let all: Vec<String> = p99.into_iter().chain(rates).collect();
+    if all.is_empty() { "no request in the counted time".to_owned() } else { all.join(", ") }
 }
 
 /// Every scenario and mode of a folder's results, in one line each.
