@@ -247,20 +247,17 @@ fn a_load_is_a_share_of_what_the_tenant_can_do_alone_and_is_found_once() {
     assert_eq!(lab.archive().scenarios[0].tenants[0].rate, Some(rate));
 }
 
-/// Two repetitions of time-slicing; in the first, something happens to the best-effort tenant.
+const THRICE: [&str; 4] = ["--mode", "timeslice", "--repetitions", "3"];
+
+/// Three repetitions of time-slicing; in the second, something happens to the best-effort tenant.
 fn lost(harm: Signal) -> (Lab, String) {
     let lab = Lab::steady(1500);
-    let mut going = Going::start(lab.command(&["--mode", "timeslice", "--repetitions", "2"]));
-    going.hears("2 runs to make");
-    let deadline = Instant::now() + PATIENCE;
-    while lab.processes().iter().filter(|(_, words)| words.contains("lab tenant")).count() < 2 {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    // Into the run: its workers are there, and it takes longer than this.
-    std::thread::sleep(Duration::from_millis(900));
+    let mut going = Going::start(lab.command(&THRICE));
+    going.hears("[1/3]");
+    // Into the next run, which takes longer than this.
+    std::thread::sleep(Duration::from_millis(600));
     kill_process(lab.worker("best-effort"), harm).unwrap();
-    let said = going.hears("FAILED");
+    let said = going.hears("[2/3]");
     let (status, rest) = going.finish();
     assert_eq!(status, Some(0), "{rest}");
     (lab, said)
@@ -269,24 +266,25 @@ fn lost(harm: Signal) -> (Lab, String) {
 #[test]
 fn a_tenant_that_is_killed_costs_its_run_and_nothing_else() {
     let (lab, said) = lost(Signal::KILL);
-    assert!(said.contains("grids: was ended by signal 9"), "{said}");
+    assert!(said.contains("FAILED: grids: was ended by signal 9"), "{said}");
     let archive = lab.archive();
-    assert_eq!((archive.runs.len(), archive.failures.len()), (1, 1));
+    assert_eq!((archive.runs.len(), archive.failures.len()), (2, 1));
     assert_eq!(archive.failures[0].tenant.as_deref(), Some("grids"));
     assert!(archive.failures[0].reason.contains("signal 9"));
     lab.expect_nobody();
     // It is tried again when the campaign goes on.
-    let again = lab.run(&["--mode", "timeslice", "--repetitions", "2"]);
-    assert!(again.contains("1 runs to make, 1 are there already"), "{again}");
+    let again = lab.run(&THRICE);
+    assert!(again.contains("1 runs to make, 2 are there already"), "{again}");
     assert!(lab.archive().failures.is_empty());
 }
 
 #[test]
 fn a_tenant_that_hangs_costs_its_run_and_is_ended() {
     let (lab, said) = lost(Signal::STOP);
-    assert!(said.contains("grids: did not answer in time"), "{said}");
+    assert!(said.contains("FAILED: grids: did not answer in time"), "{said}");
     let archive = lab.archive();
-    assert_eq!((archive.runs.len(), archive.failures.len()), (1, 1));
+    assert_eq!((archive.runs.len(), archive.failures.len()), (2, 1));
+    assert!(lab.out().join("logs").exists(), "somebody may want to know more");
     lab.expect_nobody();
 }
 

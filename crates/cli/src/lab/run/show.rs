@@ -38,7 +38,11 @@ impl Show {
                 let place = scenario.map(|scenario| format!(" in {scenario}")).unwrap_or_default();
                 self.say(&format!("without {mode}{place}: {reason}"));
             }
-            Event::Starting { workers } => self.bar.set_message(format!("starting {workers} workers")),
+            Event::Starting { workers: 0 } => {}
+            Event::Starting { workers } => {
+                let line = format!("starting {workers} workers");
+                if self.bar.is_hidden() { self.say(&line) } else { self.bar.set_message(line) }
+            }
             Event::Calibrated { workload, per_s } => {
                 self.say(&format!("{workload} alone serves {} requests/s", figure(*per_s)));
             }
