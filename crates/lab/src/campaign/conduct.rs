@@ -7,7 +7,7 @@ use results::record::{Run, TenantRun};
 use rustix::time::{ClockId, clock_gettime};
 use scenario::Mode;
 
-use super::estimate::{DRAIN, LEAD};
+use super::estimate::{LEAD, drain};
 use super::plan::Planned;
 use super::post::Post;
 use super::{Campaign, ground, machine};
@@ -84,12 +84,16 @@ impl Campaign<'_> {
         let seed = scenario.arrival_seed(tenant, run.repetition);
         let due = tenant.arrival.due(seed, self.rate(run.entry, number), scenario.until());
         let micros = |due: Vec<Nanos>| due.into_iter().map(|due| due.0 / 1000).collect();
-        let mut until_us = scenario.until().0 / 1000;
-        if run.mode == Mode::Alone && tenant.class == Class::BestEffort {
+        let until = Duration::from(scenario.until());
+        let more = match (tenant.class, run.mode) {
+            (Class::Latency, _) => Duration::ZERO,
             // Beside others it may do an iteration more than alone by the luck of its edges, and each is checked against
             // that of the same number alone. What is done after the counted time is not counted.
-            until_us += until_us / 20 + 200_000;
-        }
+            (Class::BestEffort, Mode::Alone) => until / 20 + Duration::from_millis(200),
+            // Requests that arrived in time and are answered late must not have the GPU to themselves.
+            (Class::BestEffort, _) => drain(until),
+        };
+        let until_us = (until + more).as_micros() as u64;
         Offer { due_us: due.map(micros), until_us }
     }
 
@@ -100,6 +104,7 @@ impl Campaign<'_> {
         posts: &[(Post, Vec<usize>)],
         offers: &[Vec<Offer>],
     ) -> Result<Vec<Vec<Ran>>, Error> {
+        let drained = drain(Duration::from(self.order.entries[run.entry].scenario.until()));
         let begin_ns = monotonic_ns() + LEAD.as_nanos() as u64;
         let orders: Vec<_> = posts
             .iter()
@@ -110,13 +115,14 @@ impl Campaign<'_> {
                     begin_ns,
                     due_us: offer.due_us.as_deref(),
                     until_us: offer.until_us,
-                    drain_us: DRAIN.as_micros() as u64,
+                    drain_us: drained.as_micros() as u64,
                 });
                 (post.clone(), each.collect::<Vec<_>>())
             })
             .collect();
         let until = offers.iter().flatten().map(|offer| offer.until_us).max().unwrap_or(0);
-        let patience = LEAD + Duration::from_micros(until) + DRAIN + self.after_the_end(posts);
+        let until = Duration::from_micros(until);
+        let patience = LEAD + until + drained + self.after_the_end(posts);
         let replies = self.roster.ask(&orders, patience)?;
         self.judge(run, replies.failed)?;
         let heard = replies.heard.into_iter().map(|(_, replies)| {

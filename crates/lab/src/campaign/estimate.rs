@@ -7,8 +7,7 @@ use scenario::Mode;
 
 /// Between the order to run and its begin: the time for all workers to hear it.
 pub const LEAD: Duration = Duration::from_millis(150);
-/// How long a run waits for requests that have arrived and are not answered.
-pub const DRAIN: Duration = Duration::from_secs(1);
+const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 
 /// Before anything was seen: what a run costs beyond itself, and the start of workers that load a framework, or nothing.
 const AROUND: Duration = Duration::from_millis(400);
@@ -16,6 +15,12 @@ const START_PYTHON: Duration = Duration::from_secs(25);
 const START_PLAYER: Duration = Duration::from_secs(1);
 /// For the end of workers and services.
 pub const FAREWELL: Duration = Duration::from_secs(6);
+
+/// How long a run waits for requests that have arrived and are not begun, given how long it offers them. Who is behind by
+/// more than an eighth of the run does not keep up, and would only be further behind in a longer one.
+pub fn drain(until: Duration) -> Duration {
+    (until / 8).min(LONGEST_DRAIN)
+}
 
 #[derive(Debug, Default)]
 pub struct Estimates {
@@ -27,7 +32,7 @@ impl Estimates {
     /// Of one run with nobody to be started, given how long it offers requests.
     pub fn run(&self, entry: usize, mode: Mode, until: Duration) -> Duration {
         let seen = self.runs.get(&(entry, mode)).copied();
-        seen.unwrap_or(LEAD + until + AROUND)
+        seen.unwrap_or(LEAD + until + drain(until) + AROUND)
     }
 
     /// Of the start of several workers at once.
