@@ -193,10 +193,10 @@ impl<'a> Campaign<'a> {
     fn make(&mut self, index: usize) -> Result<bool, Error> {
         self.stop.check()?;
         let run = self.runs[index].clone();
-        let left = self.left(index);
-        (self.watch)(&Event::Begun { label: label(&self.order.entries, &self.runs, index), left });
         let result = self.staff(index).and_then(|()| {
             self.write_down(run.entry)?;
+            let left = self.left(index);
+            (self.watch)(&Event::Begun { label: label(&self.order.entries, &self.runs, index), left });
             self.conduct(&run)
         });
         match result {
