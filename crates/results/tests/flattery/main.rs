@@ -242,6 +242,22 @@ fn ideal_without_what_the_latency_tenants_need() {
 }
 
 #[test]
+fn an_ideal_that_a_tenant_which_waits_for_its_host_exceeds() {
+    // Half of the time belongs to requests. The training needs the GPU for half of its time, so all of it fits beside
+    // them, and who slows it down to a half has lost a half.
+    let request = || Part { gpu_us: 500.0, ..served(|_| 500) };
+    let training = |each| Part { gpu_us: 5_000.0, ..trained(each, 1000 * MILLISECOND) };
+    let stage = Stage::new(within(MILLISECOND)).alone(0, request()).alone(0, training(10 * MILLISECOND)).run(
+        "mps",
+        0,
+        [request(), training(20 * MILLISECOND)],
+    );
+    let figures = figures(stage);
+    let together = &figures.scenarios[0].mode("mps").unwrap().together;
+    assert!((together.of_ideal.unwrap().value - 0.5).abs() < 1e-9, "{together:?}");
+}
+
+#[test]
 fn the_best_tenant_shown_for_all() {
     let other = |service: u64| Part { name: "other", ..served(move |_| service) };
     let relative = Slo { alone_p99: Some(1.2), ..Slo::default() };
