@@ -213,7 +213,12 @@ fn cells(scenario: &Scenario, mode: &ModeFigures, tenant: Option<&Latency>) -> V
 
 fn missing(text: &mut String, view: &View) {
     let archive = view.archive;
-    if archive.absent.is_empty() && archive.failures.is_empty() && view.figures.remarks.is_empty() {
+    let undone = view.left_undone();
+    if archive.absent.is_empty()
+        && archive.failures.is_empty()
+        && view.figures.remarks.is_empty()
+        && undone.is_empty()
+    {
         return;
     }
     line(text, "\n## What is missing\n");
@@ -228,6 +233,9 @@ fn missing(text: &mut String, view: &View) {
     }
     for failure in &archive.failures {
         line(text, &format!("* {} failed: {}", plain(&failure.id), plain(&failure.reason)));
+    }
+    for runs in &undone {
+        line(text, &format!("* not made: {}", plain(runs)));
     }
     for remark in &view.figures.remarks {
         line(text, &format!("* {}", plain(remark)));

@@ -2,7 +2,7 @@
 //! [`results`] derives. Nothing is computed here but order, names and addresses.
 
 use model::Class;
-use results::figures::{ModeFigures, ScenarioFigures};
+use results::figures::{ModeFigures, NOT_RUN, ScenarioFigures};
 use results::record::{self, ALONE, LATENCY_ONLY};
 use results::stop::{Stops, stops};
 use results::{Archive, Estimate, Figures};
@@ -46,6 +46,16 @@ impl<'a> View<'a> {
     pub fn scenarios(&self) -> impl Iterator<Item = &Scenario<'a>> {
         self.suites.iter().flat_map(|suite| &suite.scenarios)
     }
+
+    /// Runs that were wanted and neither made nor tried, scenario by scenario: a campaign that was ended early.
+    pub fn left_undone(&self) -> Vec<String> {
+        let of = |scenario: &Scenario<'a>| {
+            let undone: Vec<String> = scenario.undone().collect();
+            let place = format!("{}/{}", scenario.record.suite, scenario.record.name);
+            (!undone.is_empty()).then(|| format!("{place}: {}", undone.join("; ")))
+        };
+        self.scenarios().filter_map(of).collect()
+    }
 }
 
 impl<'a> Scenario<'a> {
@@ -58,6 +68,18 @@ impl<'a> Scenario<'a> {
     pub fn missing(&self) -> impl Iterator<Item = (&'a str, &'a [String])> + use<'a> {
         let missing = self.figures.modes.iter().filter(|mode| !mode.missing.is_empty());
         missing.map(|mode| (mode.mode.as_str(), mode.missing.as_slice()))
+    }
+
+    fn undone(&self) -> impl Iterator<Item = String> + use<'a> {
+        let wanted = self.record.repetitions as usize;
+        let undone = self.figures.modes.iter().filter(move |mode| {
+            // What failed or could not be had is said with its reason.
+            mode.repetitions < wanted && mode.missing.iter().all(|reason| reason == NOT_RUN)
+        });
+        undone.map(move |mode| match mode.repetitions {
+            0 => palette::label(&mode.mode).to_owned(),
+            made => format!("{} ({made} of {wanted} repetitions)", palette::label(&mode.mode)),
+        })
     }
 
     pub fn mode(&self, name: &str) -> Option<&'a ModeFigures> {

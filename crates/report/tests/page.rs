@@ -54,6 +54,16 @@ fn every_class_has_a_rule() {
 }
 
 #[test]
+fn runs_that_nobody_made_are_said() {
+    let mut archive = sample::archive();
+    let gone = archive.scenarios[0].clone();
+    archive.runs.retain(|run| (&run.suite, run.mode.as_str()) != (&gone.suite, "timeslice"));
+    let page = page(&archive);
+    let missing = between(&page, "id=\"missing\"", "</section>")[0];
+    assert!(missing.contains(&format!("{}/{}: time-slicing", gone.suite, gone.name)), "{missing}");
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let page = &*SAMPLE;
     for said in

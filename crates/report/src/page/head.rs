@@ -71,7 +71,10 @@ fn days<'a>(view: &View<'a>) -> Option<(&'a str, &'a str)> {
 
 pub fn something_is_missing(view: &View) -> bool {
     let archive = view.archive;
-    !(archive.failures.is_empty() && archive.absent.is_empty() && view.figures.remarks.is_empty())
+    !(archive.failures.is_empty()
+        && archive.absent.is_empty()
+        && view.figures.remarks.is_empty()
+        && view.left_undone().is_empty())
 }
 
 /// The machine, the versions, the commands.
@@ -150,6 +153,7 @@ pub fn missing(view: &View) -> Markup {
     if !something_is_missing(view) {
         return html! {};
     }
+    let undone = view.left_undone();
     html! {
         section.missing id="missing" {
             h3 { "What is missing" }
@@ -160,6 +164,10 @@ pub fn missing(view: &View) -> Markup {
             @if !archive.failures.is_empty() {
                 h4 { (many(archive.failures.len(), "failed run")) }
                 (list(archive.failures.iter().map(failed).collect()))
+            }
+            @if !undone.is_empty() {
+                h4 { "Runs that were not made" }
+                (list(undone.iter().map(|runs| html! { (runs) }).collect()))
             }
             @if !view.figures.remarks.is_empty() {
                 h4 { (many(view.figures.remarks.len(), "remark")) " on the results" }

@@ -35,6 +35,9 @@ pub const ORDER: [&str; 12] = [
     "ebb-shared",
 ];
 
+/// Why a mode is missing of which the archive says nothing.
+pub const NOT_RUN: &str = "not run";
+
 /// Everything that is said about an archive.
 #[derive(Clone, Debug)]
 pub struct Figures {
@@ -191,7 +194,7 @@ impl View<'_> {
                     && absent.suite.as_ref().is_none_or(|of| of == suite)
                     && absent.scenario.as_ref().is_none_or(|of| of == name)
             });
-            missing.push(absent.map_or_else(|| "not run".to_owned(), |absent| absent.reason.clone()));
+            missing.push(absent.map_or_else(|| NOT_RUN.to_owned(), |absent| absent.reason.clone()));
         }
         missing
     }
