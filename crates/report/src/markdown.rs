@@ -99,7 +99,7 @@ fn headline(text: &mut String, view: &View) {
         "suite",
         "mode",
         "cases",
-        "p99 over alone, mean",
+        "p99 over alone, median",
         "worst",
         "overload",
         "SLO points lost, mean",
@@ -118,7 +118,8 @@ fn headline(text: &mut String, view: &View) {
                 None => [NONE.into(), NONE.into()],
             };
             let points = |share: f64| grouped(share * 100.0, 2);
-            let [ratio, mut worst] = show(summary.over_alone, times);
+            let [_, mut worst] = show(summary.over_alone, times);
+            let ratio = summary.median.map_or(NONE.into(), |ratio| finite(ratio, times));
             if summary.overloaded > 0 {
                 worst = OVERLOAD.into();
             }

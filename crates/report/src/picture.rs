@@ -1,5 +1,6 @@
 //! The headline as a picture by itself, for the top of a README: for each way of sharing, what requests pay and what
-//! best-effort work gets, over all pairs.
+//! best-effort work gets, over all pairs. A way that was measured in some of the pairs only is left out, and said to be:
+//! it would be compared over others than the rest.
 //!
 //! It has a ground of its own, because whoever shows it may be light or dark whatever the reader's system says; its
 //! colours follow the reader's system. Nothing outside of it is needed, not even a font.
@@ -8,14 +9,14 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::numbers::{count, many, percent, px, times};
 use crate::palette::{self, LOOKS};
-use crate::summary::{Spread, Summary, pairs};
+use crate::summary::{Summary, pairs};
 use crate::view::{View, modes_of, shares};
 
 const WIDTH: f64 = 860.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 38.0;
 /// Where the bars of the two figures begin, and how long they may be.
-const PAID: (f64, f64) = (158.0, 220.0);
+const PAID: (f64, f64) = (158.0, 190.0);
 const GOT: (f64, f64) = (560.0, 200.0);
 /// How far a share may reach beyond the whole.
 const MOST: f64 = 1.18;
@@ -24,12 +25,12 @@ const MOST: f64 = 1.18;
 pub fn picture(view: &View) -> Option<String> {
     let pairs = pairs(view);
     let modes = modes_of(pairs.iter().copied()).into_iter().filter(|mode| shares(mode));
-    let rows: Vec<(&str, Summary)> =
+    let all: Vec<(&str, Summary)> =
         modes.map(|mode| (mode, Summary::of(pairs.iter().copied(), mode))).collect();
-    if rows.is_empty() {
-        return None;
-    }
-    let height = TOP + ROW * rows.len() as f64 + 40.0;
+    let most = all.iter().map(|(_, summary)| summary.scenarios).max()?;
+    let (rows, left_out): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(_, summary)| summary.scenarios == most);
+    let height = TOP + ROW * rows.len() as f64 + 52.0;
     let highest = rows.iter().filter_map(|(_, summary)| Some(summary.over_alone?.worst)).fold(2.0, f64::max);
     let name = "What requests pay and what best-effort work gets, by way of sharing";
     let picture = html! {
@@ -38,15 +39,17 @@ pub fn picture(view: &View) -> Option<String> {
             title { (name) }
             style { (style()) }
             rect.ground x="0.5" y="0.5" width=(px(WIDTH - 1.0)) height=(px(height - 1.0)) rx="8" {}
-            text.title x="20" y="30" { (title(view, pairs.len())) }
+            text.title x="20" y="30" { (title(view, most)) }
             text.head x=(px(PAID.0)) y="62" { "p99 latency over alone, log; lower is better" }
             text.head x=(px(GOT.0)) y="62" { "best-effort work of ideal; higher is better" }
-            path.one d={ "M" (px(PAID.0)) " 72V" (px(height - 34.0)) } {}
-            path.one d={ "M" (px(GOT.0 + GOT.1)) " 72V" (px(height - 34.0)) "M" (px(GOT.0)) " 72V" (px(height - 34.0)) } {}
+            path.one d={ "M" (px(PAID.0)) " 72V" (px(height - 50.0)) } {}
+            path.one d={ "M" (px(GOT.0 + GOT.1)) " 72V" (px(height - 50.0)) "M" (px(GOT.0)) " 72V" (px(height - 50.0)) } {}
             @for (index, (mode, summary)) in rows.iter().enumerate() {
                 (row(mode, summary, highest, TOP + ROW * index as f64))
             }
-            text.foot x="20" y=(px(height - 14.0)) { (foot(view)) }
+            @for (line, text) in foot(view, &left_out).iter().enumerate() {
+                text.foot x="20" y=(px(height - 30.0 + 16.0 * line as f64)) { (text) }
+            }
         }
     };
     Some(picture.into_string())
@@ -61,12 +64,20 @@ fn title(view: &View, pairs: usize) -> String {
     format!("{} of a latency and a best-effort tenant on {device}", many(pairs, "pair"))
 }
 
-fn foot(view: &View) -> String {
+/// What the bars mean, and who has none.
+fn foot(view: &View, left_out: &[(&str, Summary)]) -> [String; 2] {
     let machine = view.archive.machines.last();
     let day = machine.and_then(|machine| machine.at.split('T').next()).unwrap_or_default();
-    format!(
-        "Latency from arrival, over all offered requests. Bars: mean over the pairs; thin line: worst pair. {day}"
-    )
+    let names: Vec<&str> = left_out.iter().map(|(mode, _)| palette::label(mode)).collect();
+    let left_out = match names.as_slice() {
+        [] => String::new(),
+        names => format!(" Measured in a part of the pairs, and left out: {}.", names.join("; ")),
+    };
+    [
+        "Latency from arrival, over all offered requests: median over the pairs, line to the worst. Best-effort: mean."
+            .to_owned(),
+        format!("{day}.{left_out}"),
+    ]
 }
 
 fn row(mode: &str, summary: &Summary, highest: f64, top: f64) -> Markup {
@@ -78,14 +89,20 @@ fn row(mode: &str, summary: &Summary, highest: f64, top: f64) -> Markup {
         }
     };
     let figure = |x: f64, text: String| html! { text.figure x=(px(x + 8.0)) y=(px(middle + 4.5)) { (text) } };
-    let paid = |ratio: Spread| {
-        let (mean, worst) = (px(along(ratio.mean)), px(along(ratio.worst)));
+    let end = if summary.overloaded > 0 {
+        PAID.0 + PAID.1
+    } else {
+        along(summary.over_alone.map_or(1.0, |ratio| ratio.worst))
+    };
+    let paid = |ratio: f64| {
+        // What has no end is drawn as long as there is room.
+        let middle_of_all = if ratio.is_finite() { along(ratio) } else { PAID.0 + PAID.1 };
         html! {
-            (bar(PAID.0, along(ratio.mean) - PAID.0))
-            @if ratio.count > 1 {
-                path.worst d={ "M" (mean) " " (px(middle)) "H" (worst) "M" (worst) " " (px(middle - 5.0)) "v10" } {}
+            (bar(PAID.0, middle_of_all - PAID.0))
+            @if summary.compared > 1 && end > middle_of_all {
+                path.worst d={ "M" (px(middle_of_all)) " " (px(middle)) "H" (px(end)) "M" (px(end)) " " (px(middle - 5.0)) "v10" } {}
             }
-            (figure(along(ratio.worst), times(ratio.mean) + &overloaded(summary)))
+            (figure(end.max(middle_of_all), paid_in_words(ratio, summary)))
         }
     };
     let got = |share: f64| {
@@ -96,16 +113,19 @@ fn row(mode: &str, summary: &Summary, highest: f64, top: f64) -> Markup {
         g.{ (palette::class(mode)) } {
             (palette::mark(mode, 26.0, middle, 5.0))
             text.name x="40" y=(px(middle + 4.5)) { (palette::label(mode)) }
-            (summary.over_alone.map_or_else(|| figure(PAID.0, "overload".into()), paid))
+            @if let Some(ratio) = summary.median { (paid(ratio)) }
             @if let Some(share) = summary.of_ideal { (got(share.mean)) }
         }
     }
 }
 
-fn overloaded(summary: &Summary) -> String {
-    match summary.overloaded {
-        0 => String::new(),
-        some => format!(", {} of {} overloaded", count(some), count(summary.cases)),
+/// The median, and how many cases had no end.
+fn paid_in_words(ratio: f64, summary: &Summary) -> String {
+    let overloaded = || format!("{} of {} overloaded", count(summary.overloaded), count(summary.compared));
+    match (ratio.is_finite(), summary.overloaded) {
+        (true, 0) => times(ratio),
+        (true, _) => format!("{}, {}", times(ratio), overloaded()),
+        (false, _) => overloaded(),
     }
 }
 

@@ -21,6 +21,11 @@ pub struct Summary {
     pub overloaded: usize,
     /// p99 over alone, of the cases that have one.
     pub over_alone: Option<Spread>,
+    /// The same in the middle of all cases, those without end included: a mode that overloads what it slows down most
+    /// must not look better for it.
+    pub median: Option<f64>,
+    /// How many cases that is the middle of. One that was overloaded alone can be compared with nothing.
+    pub compared: usize,
     /// Attainment alone less attainment here.
     pub lost: Option<Spread>,
     pub of_ideal: Option<Spread>,
@@ -56,6 +61,9 @@ impl Summary {
             summary.wrong += here.best_effort.iter().map(|tenant| tenant.wrong).sum::<usize>();
         }
         summary.over_alone = spread(&ratios, f64::max);
+        ratios.extend(std::iter::repeat_n(f64::INFINITY, summary.overloaded));
+        summary.compared = ratios.len();
+        summary.median = median(ratios);
         summary.lost = spread(&lost, f64::max);
         summary.of_ideal = spread(&shares, f64::min);
         summary
@@ -65,6 +73,12 @@ impl Summary {
     pub fn is_empty(&self) -> bool {
         self.scenarios == 0
     }
+}
+
+/// Of an even number, the worse of the two in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 fn spread(values: &[f64], worse: fn(f64, f64) -> f64) -> Option<Spread> {
@@ -83,6 +97,13 @@ pub fn pairs<'v, 'a>(view: &'v View<'a>) -> Vec<&'v Scenario<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_never_ends_is_at_the_far_end_of_the_middle() {
+        assert_eq!(median(vec![2.0, f64::INFINITY, 1.0]), Some(2.0));
+        assert_eq!(median(vec![f64::INFINITY, 1.0]), Some(f64::INFINITY));
+        assert_eq!(median(Vec::new()), None);
+    }
 
     #[test]
     fn the_worst_of_a_share_is_the_least_and_of_a_ratio_the_most() {

@@ -41,7 +41,7 @@ fn in_short(mode: &str, summary: &Summary) -> Markup {
     };
     let against: fn(f64) -> String = |lost| points(-lost);
     let overhead =
-        format!("p99 over alone with {}, mean of {}", palette::label(mode), many(summary.cases, "pair"));
+        format!("p99 over alone with {}, median of {}", palette::label(mode), many(summary.compared, "pair"));
     let checked = format!("wrong results of {}", count(summary.requests + summary.iterations));
     let attained = "points of SLO attainment against alone, mean";
     html! {
@@ -53,13 +53,13 @@ fn in_short(mode: &str, summary: &Summary) -> Markup {
 }
 
 fn overhead_in_short(summary: &Summary) -> String {
-    summary.over_alone.map_or(OVERLOAD.into(), |ratio| times(ratio.mean))
+    summary.median.map_or(NONE.into(), |ratio| finite(ratio, times))
 }
 
 fn overload_or_worst(summary: &Summary) -> String {
     match (summary.overloaded, summary.over_alone) {
         (0, Some(ratio)) => format!("worst {}", times(ratio.worst)),
-        (some, _) => format!("{} overloaded, in no mean", count(some)),
+        (some, _) => format!("{} overloaded", count(some)),
     }
 }
 
@@ -74,9 +74,8 @@ pub fn section(view: &View) -> Markup {
             p.note {
                 "Over all latency tenants of a suite's scenarios: p99 from arrival over the tenant's p99 "
                 "alone, and SLO "
-                "attainment lost against alone; over its scenarios: best-effort throughput of the ideal. Cases "
-                "without a "
-                "finite p99 are counted as overload and are in no mean."
+                "attainment lost against alone; over its scenarios: best-effort throughput of the ideal. A case "
+                "whose p99 is not finite is an overload, and in the median infinitely slow."
             }
             (table(view))
         }
@@ -104,7 +103,7 @@ fn table(view: &View) -> Markup {
             thead {
                 tr {
                     (rows::heads(&["suite"])) th.left scope="col" { "mode" }
-                    (rows::heads(&["cases", "p99 over alone, mean", "worst", "overload"]))
+                    (rows::heads(&["cases", "p99 over alone, median", "worst", "overload"]))
                     (rows::heads(&["SLO points lost, mean", "worst", "best-effort of ideal, mean", "worst"]))
                     (rows::heads(&["wrong results"]))
                 }
@@ -135,7 +134,10 @@ fn line(suite: &str, mode: &str, summary: &Summary, first: bool) -> Markup {
             td { (suite) }
             td.left { (palette::tag(mode)) }
             (rows::number(summary.cases))
-            (spread(summary.over_alone, times, |found| found.mean))
+            @match summary.median {
+                Some(ratio) => (rows::cell(&finite(ratio, times), Some(ratio), Some(format!("over {}", count(summary.compared))))),
+                None => (rows::none()),
+            }
             @if summary.overloaded > 0 {
                 (rows::cell(OVERLOAD, Some(f64::INFINITY), finite_one))
             } @else { (spread(summary.over_alone, times, |found| found.worst)) }
