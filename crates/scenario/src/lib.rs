@@ -40,6 +40,7 @@ mod builtin;
 mod error;
 mod file;
 mod mode;
+mod only;
 mod scenario;
 mod slo;
 mod span;

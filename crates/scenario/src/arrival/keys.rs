@@ -4,6 +4,7 @@ use model::Nanos;
 use serde::Deserialize;
 
 use super::{Arrival, Pace, Process, Trace};
+use crate::only::only;
 use crate::span;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -19,9 +20,12 @@ pub(crate) struct Keys {
     file: Option<String>,
 }
 
-const FASTEST: f64 = 100_000.0;
+/// Requests per second.
+pub(super) const FASTEST: f64 = 100_000.0;
 const HIGHEST_LOAD: f64 = 1.5;
 const HIGHEST_CV: f64 = 10.0;
+/// As regular as a clock; the numbers of a gamma distribution cannot be drawn much below.
+const LOWEST_CV: f64 = 0.01;
 const LARGEST_BURST: u32 = 10_000;
 const WIDEST_SPACING: Nanos = Nanos::from_millis(60_000);
 
@@ -44,7 +48,11 @@ impl Keys {
             "poisson" => self.only(&["rate", "load"]).map(|()| Process::Poisson),
             "gamma" => {
                 self.only(&["rate", "load", "cv"])?;
-                Ok(Process::Gamma { cv: above_zero("cv", self.cv, HIGHEST_CV)? })
+                let cv = above_zero("cv", self.cv, HIGHEST_CV)?;
+                if cv < LOWEST_CV {
+                    return Err(format!("a cv of {cv} is below {LOWEST_CV}; uniform arrivals are regular"));
+                }
+                Ok(Process::Gamma { cv })
             }
             "bursts" => {
                 self.only(&["rate", "load", "size", "spacing"])?;
@@ -94,17 +102,8 @@ impl Keys {
             ("spacing", self.spacing.is_some()),
             ("file", self.file.is_some()),
         ];
-        match given.into_iter().find(|(key, given)| *given && !allowed.contains(key)) {
-            None => Ok(()),
-            Some((key, _)) if allowed.is_empty() => {
-                Err(format!("`{key}` means nothing to a closed loop, which has no keys but process"))
-            }
-            Some((key, _)) => Err(format!(
-                "`{key}` means nothing to {}; besides process it may have {}",
-                self.process,
-                allowed.join(", ")
-            )),
-        }
+        let whom = if self.process == "closed" { "a closed loop" } else { &self.process };
+        only(allowed, &given, whom, "process")
     }
 }
 

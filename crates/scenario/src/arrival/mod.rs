@@ -154,10 +154,15 @@ fn bursts(draw: &mut Draw, size: u32, spacing: Nanos, rate: f64, until: Nanos) -
     let lead = Nanos(spacing.0.saturating_mul(u64::from(size)));
     let first = draw.exponential();
     let begins = accumulated(first, rate / f64::from(size), lead + until, || draw.exponential());
-    let all = begins.into_iter().flat_map(|begin| {
-        (0..u64::from(size)).map(move |number| begin + Nanos(spacing.0.saturating_mul(number)))
+    let inside = begins.into_iter().flat_map(|begin| {
+        // Of a burst that began long before, only what reaches in: there may be very many that do not.
+        let missed = lead.0.saturating_sub(begin.0).checked_div(spacing.0).unwrap_or(0);
+        let dues =
+            (missed..u64::from(size)).map(move |number| begin + Nanos(spacing.0.saturating_mul(number)));
+        dues.skip_while(move |due| *due < lead)
+            .take_while(move |due| *due < lead + until)
+            .map(move |due| due - lead)
     });
-    let inside = all.filter(|due| (lead..lead + until).contains(due)).map(|due| due - lead);
     let mut due: Vec<Nanos> = inside.collect();
     due.sort_unstable();
     due

@@ -113,6 +113,13 @@ fn a_burst_keeps_its_spacing() {
 }
 
 #[test]
+fn bursts_that_last_for_days_reach_into_a_run_at_their_rate() {
+    let process = Process::Bursts { size: 10_000, spacing: seconds(60) };
+    let due = due(&process, 7, 1000.0, seconds(10));
+    assert!((9_500..10_500).contains(&due.len()), "{}", due.len());
+}
+
+#[test]
 fn a_trace_is_squeezed_and_repeated() {
     let trace = Trace::read("t", "# made up\n10\n\n20 # two\n40\n").unwrap();
     // Three arrivals, the mean gap of 15 ms behind the last one.
@@ -136,6 +143,9 @@ fn wrong_traces_are_told_where() {
     assert!(fails("5\n4\n").starts_with("t:2: 4 comes after a later one"));
     for short in ["", "1", "1\n1"] {
         assert!(fails(short).contains("fewer than two"), "{short}");
+    }
+    for dense in ["0\n0.0001\n", "0\n1e-320\n"] {
+        assert!(fails(dense).contains("more than 100000 arrivals per second"), "{dense}");
     }
 }
 

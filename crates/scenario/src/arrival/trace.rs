@@ -4,6 +4,8 @@
 use model::Nanos;
 use serde::Serialize;
 
+use super::keys::FASTEST;
+
 /// Far more than a run can serve, and little enough to read at once.
 const MOST: usize = 1_000_000;
 
@@ -44,6 +46,9 @@ impl Trace {
         }
         if trace.period() <= 0.0 {
             return Err(format!("{file} has fewer than two arrivals, or all at once"));
+        }
+        if trace.rate() > FASTEST {
+            return Err(format!("{file} has more than {FASTEST} arrivals per second"));
         }
         Ok(trace)
     }

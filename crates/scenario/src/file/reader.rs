@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{File, Origin, SCHEMA, SoftTable, TenantTable};
-use crate::arrival::{self, Arrival, Pace};
+use crate::arrival::{self, Arrival};
 use crate::error::{Error, Mistake};
 use crate::mode::{Device, Mode};
 use crate::scenario::{SOFT_SLOWDOWN, Scenario, Soft, Tenant};
@@ -265,22 +265,25 @@ impl<'a> Reader<'a> {
 
     /// What can be judged only when all is known.
     fn whole(&mut self, file: &File, scenario: &Scenario) {
-        for tenant in &scenario.tenants {
-            let requests = match tenant.arrival.pace {
-                Pace::Rate(rate) => rate * scenario.until().as_secs_f64(),
-                _ => 0.0,
-            };
+        let soft = scenario.clone().for_device(Device::Soft);
+        self.few_enough(file.duration.span(), scenario);
+        self.few_enough(file.soft.duration.as_ref().unwrap_or(&file.duration).span(), &soft);
+        self.modes_fit(file.modes.as_deref(), scenario);
+        self.modes_fit(file.soft.modes.as_deref(), &soft);
+    }
+
+    /// Requests at a rate that is known: how many a load comes to is not, before it is calibrated.
+    fn few_enough(&mut self, place: Range<usize>, scenario: &Scenario) {
+        for tenant in scenario.tenants.iter().filter(|tenant| !tenant.arrival.needs_capacity()) {
+            let requests = tenant.arrival.rate(0.0).unwrap_or(0.0) * scenario.until().as_secs_f64();
             if requests > MOST_REQUESTS {
                 let message = format!(
                     "{} is offered {requests:.0} requests in a run, more than a million",
                     tenant.name
                 );
-                self.wrong(file.duration.span(), message);
+                self.wrong(place.clone(), message);
             }
         }
-        self.modes_fit(file.modes.as_deref(), scenario);
-        let soft = scenario.clone().for_device(Device::Soft);
-        self.modes_fit(file.soft.modes.as_deref(), &soft);
     }
 
     /// A mode that is asked for by name and means nothing here is a mistake.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::models::{Form, MODELS, Model, Task};
 use super::{Burst, Grid, Torch, Workload};
+use crate::only::only;
 use crate::span;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -121,17 +122,7 @@ impl Keys {
             ("block", self.block.is_some()),
             ("gap", self.gap.is_some()),
         ];
-        match given.into_iter().find(|(key, given)| *given && !allowed.contains(key)) {
-            None => Ok(()),
-            Some((key, _)) if allowed.is_empty() => {
-                Err(format!("`{key}` means nothing to {}, which has no keys but model", self.model))
-            }
-            Some((key, _)) => Err(format!(
-                "`{key}` means nothing to {}; besides model it may have {}",
-                self.model,
-                allowed.join(", ")
-            )),
-        }
+        only(allowed, &given, &self.model, "model")
     }
 }
 
