@@ -44,7 +44,8 @@ pub fn run(options: &RunOptions) -> Result<ExitCode> {
         patience: Patience { grace: Duration::from_secs_f64(options.grace), ..Patience::default() },
         device: ground.device,
         build: site::build(),
-        command: std::env::args().collect(),
+        // What can be typed elsewhere, not where this program lies here.
+        command: std::iter::once("ebb".to_owned()).chain(std::env::args().skip(1)).collect(),
     };
     let mut show = Show::new();
     let outcome = {
