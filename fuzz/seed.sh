@@ -2,7 +2,7 @@
 # Fills fuzz/corpus with the images and texts the crates are tested with.
 set -eu
 cd "$(dirname "$0")"
-mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower corpus/places corpus/ledger
+mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower corpus/places corpus/ledger corpus/scenario corpus/results
 # Large inputs make slow runs, and the largest is mostly debug tables.
 for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
     folder=$(basename "$(dirname "$file")")
@@ -15,3 +15,9 @@ find ../conformance/kernels/ptx -name '*.compute_90.*.ptx' -size -12k -exec cp {
 if [ -r /etc/ld.so.cache ]; then
     { printf '\000'; cat /etc/ld.so.cache; } > corpus/places/cache
 fi
+cp seeds/small.results corpus/results/
+for file in ../crates/scenario/suites/*/*.toml ../crates/scenario/test_data/bad/*.toml; do
+    cp "$file" "corpus/scenario/$(basename "$(dirname "$file")")-$(basename "$file")"
+done
+# A scenario, a NUL and its trace.
+{ cat seeds/trace.toml; printf '\0000\n10\n25.5\n'; } > corpus/scenario/trace
