@@ -44,6 +44,8 @@ fn latency(tenant: &Latency) {
         assert!(times.is_sorted(), "{quantiles:?}");
     }
     for share in &tenant.attainment {
-        assert!(0.0 <= share.low && share.low <= share.value && share.value <= share.high && share.high <= 1.0);
+        assert!(
+            0.0 <= share.low && share.low <= share.value && share.value <= share.high && share.high <= 1.0
+        );
     }
 }
