@@ -262,12 +262,19 @@ fn find(path: &Path) -> Result<PathBuf, Error> {
     candidates.into_iter().find(|file| file.is_file()).ok_or_else(|| Error::NoResults(path.to_owned()))
 }
 
+/// What a packed file may unpack to: some tens of millions of requests.
+const LARGEST: u64 = 1 << 30;
+
 fn text(path: &Path) -> Result<String, Error> {
     let read = || -> io::Result<String> {
         let mut file = File::open(path)?;
         let mut bytes = Vec::new();
         if path.extension().is_some_and(|extension| extension == "gz") {
-            flate2::read::MultiGzDecoder::new(file).read_to_end(&mut bytes)?;
+            // A small file can unpack to more than there is memory.
+            flate2::read::MultiGzDecoder::new(file).take(LARGEST + 1).read_to_end(&mut bytes)?;
+            if bytes.len() as u64 > LARGEST {
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "unpacked, it is larger than 1 GiB"));
+            }
         } else {
             file.read_to_end(&mut bytes)?;
         }
