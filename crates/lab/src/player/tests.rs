@@ -59,7 +59,7 @@ fn waves_of_short_blocks_are_taken_together_and_last_as_long() {
     let kernel =
         profile::Kernel { at_us: 7.0, blocks: 132 * 8 * 100, threads: 256, per_sm: 8, block_us: 2.0 };
     let replay = replayed(kernel, 10.0, &card);
-    assert_eq!((replay.waves, replay.shape.blocks, replay.length), (40, 132 * 40, Nanos::from_micros(50)));
+    assert_eq!((replay.waves, replay.shape.blocks, replay.length), (4, 132 * 4, Nanos::from_micros(500)));
     assert_eq!(replay.shape.shared, card.whole_room());
     assert_eq!(replay.at, Nanos::from_micros(70));
 }
@@ -68,9 +68,9 @@ fn waves_of_short_blocks_are_taken_together_and_last_as_long() {
 fn long_blocks_stay_as_they_are() {
     let card = Card::software(132);
     let kernel =
-        profile::Kernel { at_us: 0.0, blocks: 132 * 2 + 1, threads: 1024, per_sm: 1, block_us: 80.0 };
+        profile::Kernel { at_us: 0.0, blocks: 132 * 2 + 1, threads: 1024, per_sm: 1, block_us: 800.0 };
     let replay = replayed(kernel, 1.0, &card);
-    assert_eq!((replay.waves, replay.shape.blocks, replay.length), (3, 132 * 3, Nanos::from_micros(80)));
+    assert_eq!((replay.waves, replay.shape.blocks, replay.length), (3, 132 * 3, Nanos::from_micros(800)));
 }
 
 #[test]
