@@ -78,10 +78,9 @@ fn take(layout: Layout) -> Option<NonNull<u8>> {
 
 /// Fresh pages, within the limit.
 fn map(bytes: usize) -> Option<NonNull<u8>> {
-    if TAKEN.fetch_add(bytes, Ordering::Relaxed) + bytes > LIMIT {
-        TAKEN.fetch_sub(bytes, Ordering::Relaxed);
-        return None;
-    }
+    // In one step: somebody who asks for too much must not, even for a moment, leave others without.
+    let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= LIMIT);
+    TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
     let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: a new mapping at a place of the kernel's choice.
     let memory = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, prot, flags) };
