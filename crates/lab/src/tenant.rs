@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use model::{Class, Nanos};
+use scenario::Draw;
 
 use crate::driver::{Driver, Function};
 use crate::{Error, Quantiles, Report};
@@ -121,7 +122,7 @@ impl Tenant {
 
     fn answer_requests(&mut self, job: Job, out: &mut dyn Write) -> Result<Report, Error> {
         let begin = Instant::now();
-        let mut arrivals = Arrivals { seed: job.seed, next: Duration::ZERO };
+        let mut arrivals = Arrivals { draw: Draw::new(job.seed), next: Duration::ZERO };
         let mut trace = Trace::new(&self.driver)?;
         let (mut latencies, mut right) = (Vec::new(), 0);
         let mut said = 0;
@@ -188,20 +189,13 @@ fn progress(out: &mut dyn Write, said: &mut u128, elapsed: Duration, span: Durat
 
 /// Poisson arrivals, the same for the same seed.
 struct Arrivals {
-    seed: u64,
+    draw: Draw,
     next: Duration,
 }
 
 impl Arrivals {
     fn next(&mut self) -> Duration {
-        // splitmix64: small, and good enough for inter-arrival times.
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.seed;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
-        let uniform = ((bits >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
-        self.next += ARRIVALS.mul_f64(-uniform.ln());
+        self.next += ARRIVALS.mul_f64(self.draw.exponential());
         self.next
     }
 }
@@ -213,7 +207,7 @@ mod tests {
     #[test]
     fn arrivals_have_the_mean_they_promise_and_repeat() {
         let last = |seed| {
-            let mut arrivals = Arrivals { seed, next: Duration::ZERO };
+            let mut arrivals = Arrivals { draw: Draw::new(seed), next: Duration::ZERO };
             (0..10_000).map(|_| arrivals.next()).last().unwrap()
         };
         let mean = last(1).as_secs_f64() / 10_000.0;

@@ -47,7 +47,7 @@ mod span;
 mod suite;
 mod workload;
 
-pub use arrival::{Arrival, Pace, Process, Trace, stream_seed};
+pub use arrival::{Arrival, Draw, Pace, Process, Trace, stream_seed};
 pub use error::{Error, Mistake};
 pub use file::{Origin, SCHEMA, parse};
 pub use mode::{Device, Mode};

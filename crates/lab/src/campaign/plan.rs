@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scenario::{Mode, Scenario, Tenant, stream_seed};
+use scenario::{Draw, Mode, Scenario, Tenant, stream_seed};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A scenario as it is to be run: for its device, with what the user changed.
@@ -143,15 +143,10 @@ fn alone_for(entries: &[Entry]) -> BTreeMap<String, Vec<String>> {
 }
 
 fn shuffle(block: &mut [Planned], entry: &Entry, repetition: u32) {
-    let mut state = stream_seed(entry.scenario.seed, &format!("order of {}", entry.full_name()), repetition);
+    let seed = stream_seed(entry.scenario.seed, &format!("order of {}", entry.full_name()), repetition);
+    let mut draw = Draw::new(seed);
     for last in (1..block.len()).rev() {
-        // splitmix64
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
-        block.swap(last, (bits % (last as u64 + 1)) as usize);
+        block.swap(last, (draw.bits() % (last as u64 + 1)) as usize);
     }
 }
 

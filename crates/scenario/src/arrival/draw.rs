@@ -2,7 +2,7 @@
 
 /// A stream of numbers: splitmix64, small and good enough for times between arrivals.
 #[derive(Clone, Debug)]
-pub(super) struct Draw(u64);
+pub struct Draw(u64);
 
 impl Draw {
     pub fn new(seed: u64) -> Draw {

@@ -17,8 +17,7 @@ use model::Nanos;
 use serde::Serialize;
 
 use crate::span::{self, stretched, written};
-use draw::Draw;
-pub use draw::stream_seed;
+pub use draw::{Draw, stream_seed};
 pub(crate) use keys::{Keys, load_of};
 pub use trace::Trace;
 
