@@ -1,0 +1,1 @@
+//! What can be told from a kernel's instructions.
