@@ -8,6 +8,7 @@ mod contexts;
 mod events;
 mod faults;
 mod forks;
+mod gates;
 mod graphs;
 mod hostile;
 mod init;
@@ -37,6 +38,7 @@ pub fn all() -> Vec<Case> {
         streams::CASES,
         events::CASES,
         memops::CASES,
+        gates::CASES,
         graphs::CASES,
         capture::CASES,
         ipc::CASES,
@@ -49,5 +51,5 @@ pub fn all() -> Vec<Case> {
 
 /// Every program that a case may start as its second process.
 pub fn peers() -> Vec<PeerProgram> {
-    [faults::PEERS, ipc::PEERS].concat()
+    [faults::PEERS, gates::PEERS, ipc::PEERS].concat()
 }

@@ -24,11 +24,11 @@ const COUNT: usize = 10_000;
 /// Larger than what drivers carve out of shared blocks, so the allocation stands alone.
 const BYTES: usize = 4 << 20;
 
-fn to_text(handle: &CUipcMemHandle) -> String {
+pub fn to_text(handle: &CUipcMemHandle) -> String {
     handle.reserved.iter().map(|byte| format!("{:02x}", *byte as u8)).collect()
 }
 
-fn from_text(text: &str) -> Result<CUipcMemHandle> {
+pub fn from_text(text: &str) -> Result<CUipcMemHandle> {
     ensure!(text.len() == 128 && text.is_ascii(), "not a handle: {text}");
     let mut handle = CUipcMemHandle::default();
     for (i, place) in handle.reserved.iter_mut().enumerate() {

@@ -5,7 +5,7 @@ use model::Dim3;
 use super::prelude::*;
 use crate::entry;
 use crate::state::function::Function;
-use crate::state::library::function_of;
+use crate::state::library::function_in;
 use crate::state::operation::{KernelLaunch, Operation};
 
 /// Parameters larger than this do not fit a launch.
@@ -74,12 +74,12 @@ pub struct Shape {
 
 /// Checks a launch in the order of a real driver and makes an operation of it.
 pub fn prepare(
-    context: &Context,
+    context: &Arc<Context>,
     handle: Handle<Function>,
     shape: Shape,
     arguments: &Arguments,
 ) -> Result<KernelLaunch> {
-    let function = function_of(handle)?;
+    let function = function_in(handle, || Ok(Arc::clone(context)))?;
     if function.context != context.id {
         return refuse(CUDA_ERROR_INVALID_HANDLE);
     }
@@ -112,7 +112,7 @@ fn launch(
     arguments: &Arguments,
 ) -> Result<()> {
     let stream = Stream::find(stream)?;
-    let launch = prepare(&*stream.context()?, handle, shape, arguments)?;
+    let launch = prepare(&stream.context()?, handle, shape, arguments)?;
     stream.enqueue(Operation::Kernel(launch)).map(drop)
 }
 

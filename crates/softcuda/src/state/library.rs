@@ -108,11 +108,20 @@ impl LibraryKernel {
 
 /// What a `CUfunction` stands for: a function, or a kernel of a library in the calling thread's context.
 pub fn function_of(handle: Handle<Function>) -> Result<Arc<Function>> {
+    function_in(handle, current::context)
+}
+
+/// As [`function_of`], where something else says in which context a kernel of a library is meant: at a launch the
+/// stream does.
+pub fn function_in(
+    handle: Handle<Function>,
+    context: impl FnOnce() -> Result<Arc<Context>>,
+) -> Result<Arc<Function>> {
     if let Some(function) = handle.find() {
         return Ok(function);
     }
     match Handle::<LibraryKernel>::of(handle.value()).find() {
-        Some(kernel) => kernel.function(&current::context()?),
+        Some(kernel) => kernel.function(&context()?),
         None => refuse(CUDA_ERROR_INVALID_HANDLE),
     }
 }
