@@ -8,6 +8,7 @@ use cuda_abi::{CUDA_SUCCESS, CUresult};
 use telemetry::{Kernel, KernelIdentity, Note};
 
 use super::{Frames, Module};
+use crate::twins::Place;
 use crate::watch::Watch;
 use crate::{arena, next};
 
@@ -26,6 +27,7 @@ pub struct Frame {
     pub module: &'static Module,
     handle: usize,
     of: Of,
+    pub place: Place,
     /// Null until the first launch.
     learned: AtomicPtr<Learned>,
 }
@@ -60,8 +62,8 @@ impl Frames {
             return Some(());
         }
         let name = arena::copy(name)?;
-        let learned = AtomicPtr::new(ptr::null_mut());
-        self.functions.put(handle, arena::place(Frame { name, module, handle, of, learned })?)
+        let (place, learned) = (Place::new(), AtomicPtr::new(ptr::null_mut()));
+        self.functions.put(handle, arena::place(Frame { name, module, handle, of, place, learned })?)
     }
 
     /// The same kernel under another handle.
