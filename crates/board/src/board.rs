@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use model::{Class, Nanos};
+use model::{Class, Domain, Nanos};
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 use crate::condition::Condition;
@@ -104,6 +104,11 @@ impl Board {
         Gpu(bytes)
     }
 
+    /// How the tenants' contexts share the GPU.
+    pub fn domain(&self) -> Domain {
+        self.settings().domain
+    }
+
     /// What is written there, brought within what can work.
     pub fn settings(&self) -> Settings {
         Settings::read(&self.layout.header)
@@ -121,6 +126,7 @@ impl Board {
             standing::reserve(&seat.standing).map(|generation| (seat, number, generation))
         })?;
         settle(seat, occupant);
+        self.layout.round.stopped.remove(number);
         self.layout.round.below.fetch_max(u32::from(number) + 1, Ordering::Relaxed);
         standing::publish(&seat.standing, generation);
         Some(Place { seat: number, generation })
@@ -137,7 +143,11 @@ impl Board {
             seat.heart.busy.fetch_add(crate::now().since(active).0, Ordering::Relaxed);
         }
         token::forgo(self.layout, place.seat);
+        seat.stop_word.withdraw();
+        self.layout.round.stopped.remove(place.seat);
         seat.bell.ring();
+        // If it was the last one with work, those whom it had stopped go on.
+        self.wake_stopped();
         true
     }
 
@@ -182,25 +192,6 @@ impl Board {
         None
     }
 
-    /// For how long latency tenants have had work, all of them added up. It never goes back, so the difference of two
-    /// answers is the time they had in between.
-    pub fn latency_busy(&self, now: Nanos) -> Nanos {
-        let busy = |seat: &layout::Seat| {
-            // A seat that ends its activity first forgets the beginning, then adds it up: between the two it is counted
-            // too low, never twice.
-            let done = Nanos(seat.heart.busy.load(Ordering::Relaxed));
-            active_since(seat).map_or(done, |since| done + now.since(since))
-        };
-        let sum = self.layout.used().iter().map(busy).fold(Nanos::ZERO, |sum, time| sum + time);
-        let highest = self.layout.round.busy.fetch_max(sum.0, Ordering::Relaxed);
-        sum.max(Nanos(highest))
-    }
-
-    /// Whether any latency tenant has work now.
-    pub fn latency_active(&self) -> bool {
-        self.layout.used().iter().any(|seat| active_since(seat).is_some())
-    }
-
     /// The process at a place, and when it last showed life; `None` when the place is no longer what it was.
     pub fn pulse(&self, place: Place) -> Option<(u32, Nanos)> {
         let seat = self.seat(place)?;
@@ -226,14 +217,6 @@ impl Board {
     }
 }
 
-/// Since when a seat has had work that must not wait. What a process says whose seat was taken from it does not count.
-fn active_since(seat: &layout::Seat) -> Option<Nanos> {
-    let since = seat.heart.active_since.load(Ordering::Relaxed);
-    let counts =
-        since != 0 && Standing::of(&seat.standing).is_taken() && seat.terms.read().class == Class::Latency;
-    counts.then_some(Nanos(since))
-}
-
 fn check(header: &Header) -> Result<(), Error> {
     // SYNC(board-open): pairs with `begin`.
     if header.magic.load(Ordering::Acquire) != MAGIC {
@@ -254,9 +237,11 @@ fn settle(seat: &layout::Seat, occupant: &Occupant<'_>) {
     seat.said.write(&Condition::default());
     seat.name.write(&Label::new(occupant.name));
     seat.program.write(&Label::new(occupant.program));
-    let plain: [(&AtomicU64, u64); 3] =
-        [(&seat.wanted_since, 0), (&seat.heart.beat, 0), (&seat.heart.active_since, 0)];
-    plain.into_iter().for_each(|(place, value)| place.store(value, Ordering::Relaxed));
+    let plain: [&AtomicU64; 2] = [&seat.wanted_since, &seat.heart.beat];
+    plain.into_iter().for_each(|place| place.store(0, Ordering::Relaxed));
+    seat.heart.active_since.store(0, Ordering::Relaxed);
+    seat.stop_word.withdraw();
+    seat.raises.clear();
     seat.pid.store(occupant.pid, Ordering::Relaxed);
     seat.tenant.store(occupant.tenant, Ordering::Relaxed);
     seat.virtual_time.store(0, Ordering::Relaxed);

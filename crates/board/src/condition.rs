@@ -40,6 +40,8 @@ numbered! {
         None = "none", "is not stopped";
         /// Between launches.
         Hold = "hold", "is stopped between launches";
+        /// Between the blocks of a kernel.
+        Guard = "guard", "is stopped between the blocks of a kernel";
         /// In the middle of a kernel.
         Switch = "switch", "is stopped in the middle of a kernel";
     }
@@ -57,6 +59,8 @@ numbered! {
         NoBoard = "no_board", "there is no board, so nobody takes turns";
         SwitchedOff = "switched_off", "the switch was turned off by a setting";
         Mps = "mps", "under MPS all contexts share one timeslice";
+        NoTwins = "no_twin_support", "its kernels cannot be rewritten in this process";
+        MpsDown = "mps_down", "the MPS server that it worked through is gone";
         LatencyNeedsNone = "latency", "latency tenants are not stopped";
     }
 }

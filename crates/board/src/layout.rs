@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 use crate::bell::Bell;
 use crate::condition::Said;
+use crate::seat_set::SeatSet;
+use crate::stop_word::Published;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::tally::Tally;
 use crate::terms::Written;
@@ -16,7 +18,7 @@ use crate::text::Text;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbboard");
 
 /// The layout's version. Any change to a place or to a meaning changes it.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// How many processes one GPU has room for.
 #[cfg(not(all(test, loom)))]
@@ -47,6 +49,8 @@ pub(crate) struct Header {
     pub in_flight: PlainU64,
     pub idle: PlainU64,
     pub grace: PlainU64,
+    /// See `settings`.
+    pub domain: PlainU32,
 }
 
 /// What the seats agree about.
@@ -60,6 +64,8 @@ pub(crate) struct Round {
     pub below: PlainU32,
     /// The highest sum of busy times anybody has seen, so that the sum never goes back.
     pub busy: PlainU64,
+    /// Best-effort seats that are stopped for as long as a latency tenant has work.
+    pub stopped: SeatSet,
 }
 
 #[repr(C, align(64))]
@@ -81,6 +87,11 @@ pub(crate) struct Seat {
     pub name: Text<NAME_BYTES>,
     pub program: Text<PROGRAM_BYTES>,
 
+    /// Of a best-effort tenant: the word by which others stop it.
+    pub stop_word: Published,
+    /// Of a latency tenant: whose stop words it raises.
+    pub raises: SeatSet,
+
     pub tally: Tally,
 }
 
@@ -90,9 +101,12 @@ pub(crate) struct Heart {
     /// When it last showed life.
     pub beat: PlainU64,
     /// Of a latency tenant: since when it has had work; nought when it has none.
-    pub active_since: PlainU64,
+    pub active_since: AtomicU64,
     /// Time for which the seat was active, over all its occupants.
     pub busy: PlainU64,
+    /// When it last ceased to be active, and when it was last given work, whoever the occupant was.
+    pub last_active: PlainU64,
+    pub last_launch: PlainU64,
 }
 
 pub(crate) const BYTES: usize = size_of::<Layout>();
@@ -105,12 +119,13 @@ mod places {
 
     // These are the version: a change here needs another number there.
     const _: () = {
-        assert!(size_of::<Header>() == 64);
+        assert!(size_of::<Header>() == 128);
         assert!(size_of::<Round>() == 64);
         assert!(offset_of!(Header, gpu) == 16);
         assert!(offset_of!(Header, quantum) == 32);
-        assert!(offset_of!(Layout, round) == 64);
-        assert!(offset_of!(Layout, seats) == 128);
+        assert!(offset_of!(Header, domain) == 64);
+        assert!(offset_of!(Layout, round) == 128);
+        assert!(offset_of!(Layout, seats) == 192);
         assert!(offset_of!(Seat, virtual_time) == 8);
         assert!(offset_of!(Seat, terms) == 32);
         assert!(offset_of!(Seat, heart) == 64);
@@ -119,7 +134,9 @@ mod places {
         assert!(offset_of!(Seat, said) == 200);
         assert!(offset_of!(Seat, name) == 216);
         assert!(offset_of!(Seat, program) == 284);
-        assert!(offset_of!(Seat, tally) == 448);
+        assert!(offset_of!(Seat, stop_word) == 416);
+        assert!(offset_of!(Seat, raises) == 496);
+        assert!(offset_of!(Seat, tally) == 512);
         assert!(align_of::<Layout>() == 64);
     };
 }

@@ -26,13 +26,15 @@
 //!
 //! * [`Board`], [`Settings`]: the segment, and the daemon's half
 //! * [`Seat`], [`Turn`], [`Claim`]: the tenant's half
+//! * [`StopWord`]: how a latency tenant stops a best-effort one where both are on the GPU at once
 //! * [`Terms`], [`Change`]: what the daemon says of a seat; [`Condition`]: what a tenant says of itself
 //! * [`Tally`], [`Histogram`]: what is counted; [`Reading`]: all of it, checked
 //! * [`link`]: how a tenant comes by its seat
 //!
-//! Inside: `layout` (the bytes), `segment` (the memory), `standing` (whose seat), `token` (whose turn), `bell` (sleep and
-//! wake).
+//! Inside: `layout` (the bytes), `segment` (the memory), `standing` (whose seat), `token` (whose turn), `activity` (who has
+//! work that must not wait, and who stands still for it), `bell` (sleep and wake).
 
+mod activity;
 mod bell;
 mod board;
 mod claim;
@@ -45,9 +47,11 @@ pub mod link;
 mod models;
 mod reading;
 mod seat;
+mod seat_set;
 mod segment;
 mod settings;
 mod standing;
+mod stop_word;
 mod sync;
 mod tally;
 mod terms;
@@ -63,6 +67,7 @@ pub use layout::{SEATS, VERSION};
 pub use reading::Reading;
 pub use seat::{Seat, Turn};
 pub use settings::Settings;
+pub use stop_word::{HANDLE_BYTES, StopWord};
 pub use tally::{Count, Figures, Tally};
 pub use terms::{Change, HIGHEST_PRIORITY, HIGHEST_WEIGHT, Terms};
 pub use text::Label;

@@ -12,10 +12,12 @@ use loom::thread;
 use model::{Class, Nanos};
 
 use crate::layout::{Layout, SEATS};
+use crate::seat_set::SeatSet;
 use crate::standing::Standing;
+use crate::stop_word::{HANDLE_BYTES, Published};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, SLEPT};
 use crate::token::Token;
-use crate::{Board, Claim, Gpu, Occupant, Place, Seat, Settings, Turn, bell::Bell, layout};
+use crate::{Board, Change, Claim, Gpu, Occupant, Place, Seat, Settings, Turn, bell::Bell, layout};
 
 pub(crate) const NOW: Nanos = Nanos::from_millis(1_000);
 
@@ -260,6 +262,80 @@ fn taken_over_and_passed_on_at_once_it_is_with_one() {
 }
 
 #[test]
+fn whoever_is_stopped_hears_that_the_work_is_done() {
+    SLEPT.store(false, Plain::Relaxed);
+    explore(|board| {
+        let (latency, stopped) = (sit(&board, 1), sit(&board, 2));
+        board.change(latency.place(), Change::Class(Class::Latency));
+        latency.activate(NOW);
+        let waiter = thread::spawn(move || {
+            stopped.say_stopped(true);
+            loop {
+                let seen = stopped.bell();
+                if !board.latency_active() {
+                    return;
+                }
+                stopped.wait(seen, Nanos::MAX);
+            }
+        });
+        latency.deactivate(NOW, NOW);
+        waiter.join().unwrap();
+    });
+    assert!(SLEPT.load(Plain::Relaxed), "nobody slept, so nothing was shown");
+}
+
+#[test]
+fn a_word_that_is_lowered_is_raised_again_by_one_of_the_two() {
+    explore(|board| {
+        let (latency, best_effort) = (sit(&board, 1), sit(&board, 2));
+        board.change(latency.place(), Change::Class(Class::Latency));
+        // The device's memory: what is written there is written in one order.
+        let word = loom::sync::Arc::new(AtomicU32::new(1));
+        let device = word.clone();
+        let resume = thread::spawn(move || {
+            device.swap(0, Ordering::AcqRel);
+            if best_effort.board().latency_active() {
+                device.swap(1, Ordering::AcqRel);
+            }
+        });
+        latency.activate(NOW);
+        word.swap(1, Ordering::AcqRel);
+        resume.join().unwrap();
+        assert_eq!(word.load(Ordering::Acquire), 1);
+    });
+}
+
+#[test]
+fn a_stop_word_is_read_whole_or_not_at_all() {
+    explore(|board| {
+        let seat = sit(&board, 1);
+        seat.publish_stop_word([1; HANDLE_BYTES], 1);
+        let reader = thread::spawn(move || {
+            for word in board.stop_words() {
+                assert!(word.handle.iter().all(|byte| u64::from(*byte) == word.offset));
+                assert_eq!(word.number == 2, word.offset == 1);
+            }
+        });
+        seat.publish_stop_word([2; HANDLE_BYTES], 2);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn nobody_says_that_it_raises_a_word_that_is_no_more() {
+    explore(|board| {
+        let (latency, best_effort) = (sit(&board, 1), sit(&board, 2));
+        board.change(latency.place(), Change::Class(Class::Latency));
+        best_effort.publish_stop_word([1; HANDLE_BYTES], 1);
+        let word = board.stop_words().next().unwrap();
+        let opener = thread::spawn(move || latency.say_raises(&word));
+        best_effort.publish_stop_word([2; HANDLE_BYTES], 2);
+        opener.join().unwrap();
+        assert!(!best_effort.latency_seats_raise());
+    });
+}
+
+#[test]
 fn a_reading_never_mixes_two_occupants() {
     explore(|board| {
         let first = sit(&board, 1);
@@ -297,6 +373,8 @@ fn empty() -> Box<Layout> {
     let layout = memory.as_mut_ptr();
     // SAFETY: the place lies in the memory allocated above, which nobody else has.
     unsafe { (&raw mut (*layout).round.token).write(AtomicU64::new(0)) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*layout).round.stopped).write(SeatSet::new()) };
     for number in 0..SEATS {
         // SAFETY: as above; the number is that of a seat.
         make(unsafe { &raw mut (*layout).seats[number] });
@@ -317,6 +395,12 @@ fn make(seat: *mut layout::Seat) {
     unsafe { (&raw mut (*seat).tenant).write(AtomicU64::new(0)) };
     // SAFETY: as above.
     unsafe { (&raw mut (*seat).pid).write(AtomicU32::new(0)) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*seat).heart.active_since).write(AtomicU64::new(0)) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*seat).stop_word).write(Published::new()) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*seat).raises).write(SeatSet::new()) };
     // SAFETY: as above.
     unsafe { (&raw mut (*seat).bell).write(Bell::new()) };
 }

@@ -247,24 +247,6 @@ impl Seat {
         &self.own().tally
     }
 
-    /// A latency tenant has work from now on: the GPU leaves whoever has the token.
-    #[inline]
-    pub fn activate(&self, now: Nanos) {
-        self.own().heart.active_since.store(now.0.max(1), Ordering::Relaxed);
-        let holder = Token::of(&self.board.layout.round.token).holder();
-        if let Some(holder) = holder.and_then(|seat| self.board.layout.seats.get(usize::from(seat))) {
-            holder.tally.preempted.add(1);
-        }
-    }
-
-    /// A latency tenant's work, begun at `since`, is done.
-    #[inline]
-    pub fn deactivate(&self, now: Nanos, since: Nanos) {
-        let heart = &self.own().heart;
-        heart.active_since.store(0, Ordering::Relaxed);
-        heart.busy.fetch_add(now.since(since).0, Ordering::Relaxed);
-    }
-
     /// Moves our virtual time, and the floor for newcomers; the claims as they are then.
     fn charge(&self, mut claims: claim::Claims, now: Nanos, used: Nanos) -> claim::Claims {
         let (own, after) = (self.own(), self.charged(&claims, now, used));
@@ -292,7 +274,7 @@ impl Seat {
         Nanos(own.virtual_time.load(Ordering::Relaxed)) + charged
     }
 
-    fn own(&self) -> &'static layout::Seat {
+    pub(crate) fn own(&self) -> &'static layout::Seat {
         self.board.seat(self.place).expect("a seat is made only for a place that exists")
     }
 

@@ -1,13 +1,15 @@
 //! What the daemon decides for all seats of a GPU.
 
-use model::Nanos;
+use model::{Domain, Nanos};
 
 use crate::layout::Header;
 use crate::sync::Ordering;
 
-/// The rules of the round.
+/// The rules of the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// How the tenants' contexts share the GPU. In the shared domain nobody needs the token.
+    pub domain: Domain,
     /// How long a seat has the token while others want it.
     pub quantum: Nanos,
     /// How much work, as time, a holder may have on the GPU.
@@ -21,6 +23,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
+            domain: Domain::Isolated,
             quantum: Nanos::from_millis(50),
             in_flight: Nanos::from_millis(8),
             idle: Nanos::from_micros(500),
@@ -36,6 +39,7 @@ impl Settings {
         let within = |time: Nanos, least: Nanos, most: Nanos| time.clamp(least, most);
         let minute = Nanos::from_millis(60_000);
         Settings {
+            domain: self.domain,
             quantum: within(self.quantum, Nanos::from_micros(100), minute),
             in_flight: within(self.in_flight, Nanos::from_micros(100), minute),
             idle: within(self.idle, Nanos::from_micros(10), minute),
@@ -49,11 +53,15 @@ impl Settings {
         header.in_flight.store(sane.in_flight.0, Ordering::Relaxed);
         header.idle.store(sane.idle.0, Ordering::Relaxed);
         header.grace.store(sane.grace.0, Ordering::Relaxed);
+        header.domain.store(u32::from(sane.domain == Domain::Shared), Ordering::Relaxed);
     }
 
     pub(crate) fn read(header: &Header) -> Settings {
         let of = |word: &std::sync::atomic::AtomicU64| Nanos(word.load(Ordering::Relaxed));
+        // A number that means nothing is the one that needs nobody's help.
+        let shared = header.domain.load(Ordering::Relaxed) == 1;
+        let domain = if shared { Domain::Shared } else { Domain::Isolated };
         let (quantum, in_flight) = (of(&header.quantum), of(&header.in_flight));
-        Settings { quantum, in_flight, idle: of(&header.idle), grace: of(&header.grace) }.sane()
+        Settings { domain, quantum, in_flight, idle: of(&header.idle), grace: of(&header.grace) }.sane()
     }
 }

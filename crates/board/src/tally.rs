@@ -31,6 +31,8 @@ macro_rules! counts {
             pub wait_times: Histogram,
             /// From the moment the token was passed to the moment its new holder went on.
             pub handover_times: Histogram,
+            /// From the moment a stop was known to the moment the last block had left the GPU.
+            pub guard_times: Histogram,
         }
 
         /// A tally at one moment.
@@ -40,6 +42,7 @@ macro_rules! counts {
             pub burst_times: Snapshot,
             pub wait_times: Snapshot,
             pub handover_times: Snapshot,
+            pub guard_times: Snapshot,
         }
 
         impl Tally {
@@ -49,6 +52,7 @@ macro_rules! counts {
                     burst_times: self.burst_times.snapshot(),
                     wait_times: self.wait_times.snapshot(),
                     handover_times: self.handover_times.snapshot(),
+                    guard_times: self.guard_times.snapshot(),
                 }
             }
 
@@ -58,6 +62,7 @@ macro_rules! counts {
                 self.burst_times.clear();
                 self.wait_times.clear();
                 self.handover_times.clear();
+                self.guard_times.clear();
             }
         }
 
@@ -85,6 +90,16 @@ counts! {
     passes,
     /// Stops between launches.
     stops_hold,
+    /// Stops between the blocks of a kernel.
+    stops_guard,
+    /// Launches some of whose blocks were turned away by a stop.
+    cut,
+    /// Launches made again for the blocks that were turned away.
+    relaunched,
+    /// Rounds of such launches.
+    rounds,
+    /// Times that blocks did not leave, because they waited for some that were turned away.
+    watchdog,
     /// Stops in the middle of a kernel, by its own doing.
     stops_switch,
     /// Bursts of latency tenants that began while it had the token: so often the GPU left it, if it had work there.

@@ -49,7 +49,10 @@ proptest! {
             prop_assert!(!reading.name.contains(char::is_control) && !reading.program.contains(char::is_control));
             prop_assert!(reading.figures.burst_times.quantile(0.99) <= Some(Nanos(1 << 40)));
         }
-        let _ = (board.token(), board.latency_busy(ms(1)), board.gpu());
+        let _ = (board.token(), board.latency_busy(ms(1)), board.gpu(), board.latency_active());
+        prop_assert!(board.latency_last_active(ms(1)) <= Some(ms(1)));
+        prop_assert!(board.latency_last_launch(ms(1)) <= Some(ms(1)));
+        prop_assert!(board.stop_words().count() <= board::SEATS);
         for (place, _) in board.seats().take(4).collect::<Vec<_>>() {
             let seat = board.sit(place).unwrap();
             let now = board::now();
@@ -59,7 +62,13 @@ proptest! {
             let _ = seat.pass(now, Nanos::MAX, &mut fairly);
             seat.wait(seat.bell(), Nanos(1));
             let _ = seat.leave(now, ms(1), &mut fairly);
+            seat.activate(now);
             seat.deactivate(now, Nanos::ZERO);
+            seat.publish_stop_word([7; 64], 8);
+            let word = board.stop_words().find(|word| word.place == place);
+            prop_assert!(word.is_none_or(|word| word.handle == [7; 64] && seat.say_raises(&word)));
+            let _ = seat.latency_seats_raise();
+            seat.say_stopped(true);
             board.free(place);
         }
         board.announce();
@@ -81,8 +90,8 @@ fn numbers_that_mean_nothing_are_read_as_nothing_said() {
     seat.say(said);
     let read = || board.seats().next().unwrap().1.condition;
     assert_eq!(read(), said);
-    // Where the layout has it: behind the two lines of the header, the four of the seat's beginning and its pid.
-    let place = 128 + 200;
+    // Where the layout has it: behind the three lines of the header, the four of the seat's beginning and its pid.
+    let place = 192 + 200;
     assert_eq!(rustix::io::pwrite(&file, &[0xee, 0xee], place), Ok(2));
     assert_eq!((read().rung, read().why, read().detail), (Rung::None, Why::Unsaid, 0x56));
 }

@@ -88,7 +88,14 @@ fn a_tenant_registers_and_takes_its_turns_without_the_heap() {
         assert_eq!(seat.pass(now, ms(1), &mut fairly), Some(seat.place()));
         assert_eq!(seat.leave(now, ms(1), &mut fairly), None);
         seat.activate(now);
+        seat.launched(now);
         seat.deactivate(now, now);
+        seat.publish_stop_word([1; 64], 0);
+        assert!(board.stop_words().all(|word| seat.say_raises(&word)) && seat.latency_seats_raise());
+        seat.say_stopped(true);
+        assert!(!board.latency_active() && board.domain() == model::Domain::Isolated);
+        seat.say_stopped(false);
+        seat.forget_stop_word();
         seat.say(Condition::default());
         seat.tally().submissions.add(1);
         seat.tally().wait_times.record(ms(1));

@@ -277,8 +277,9 @@ fn terms_change_one_at_a_time_and_stay_within_bounds() {
 #[test]
 fn settings_that_cannot_work_are_brought_to_ones_that_can() {
     let board = board();
+    let nought = Nanos::ZERO;
     let none =
-        Settings { quantum: Nanos::ZERO, in_flight: Nanos::ZERO, idle: Nanos::ZERO, grace: Nanos::ZERO };
+        Settings { quantum: nought, in_flight: nought, idle: nought, grace: nought, ..Settings::default() };
     board.set_settings(&none);
     assert!(board.settings().grace >= ms(1));
     assert!(board.settings().quantum >= Nanos::from_micros(100));

@@ -32,7 +32,7 @@ fn refusal(file: &OwnedFd) -> Error {
 
 #[test]
 fn two_mappings_are_one_board() {
-    let settings = Settings { quantum: ms(7), ..Settings::default() };
+    let settings = Settings { domain: model::Domain::Shared, quantum: ms(7), ..Settings::default() };
     let (ours, file) = Board::create(GPU, &settings).unwrap();
     let theirs = Board::open(file.as_fd()).unwrap();
     assert_eq!(theirs.gpu(), GPU);

@@ -94,6 +94,7 @@ impl Reader<'_> {
             in_flight: self.span(table.in_flight.as_ref(), plain.in_flight, [us(100), ms(1_000)])?,
             idle: self.span(table.idle.as_ref(), plain.idle, [us(10), ms(1_000)])?,
             grace: self.span(table.grace.as_ref(), plain.grace, [ms(1), ms(60_000)])?,
+            ..plain
         })
     }
 
