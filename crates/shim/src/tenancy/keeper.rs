@@ -6,7 +6,6 @@
 //! the keeper is lost.
 
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -19,8 +18,8 @@ use super::lever::{Lever, Refusal};
 use super::membership::Membership;
 use super::post::{Gate, Post};
 use super::turn::{STOP_AGAIN, Turn};
-use crate::channels;
 use crate::log::say;
+use crate::{channels, thread};
 
 /// How often a keeper looks round that has nothing to do.
 const IDLE_ROUND: Nanos = Nanos::from_millis(250);
@@ -62,40 +61,13 @@ pub fn start(post: &'static Post) -> bool {
         unsafe { libc::atexit(at_exit) };
     }
     let argument = ptr::from_ref(post).cast_mut().cast::<c_void>();
-    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
-    let started = without_signals(|| {
-        // SAFETY: a place for the thread; what it is given stays.
-        unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), keep, argument) }
-    });
-    if started == 0 {
-        // SAFETY: it was started, so it has a number.
-        let thread = unsafe { thread.assume_init() };
-        // SAFETY: nobody waits for it.
-        unsafe { libc::pthread_detach(thread) };
-    }
-    started == 0
-}
-
-/// The signals of the program are for its own threads: one that is started here starts with all of them blocked.
-fn without_signals<T>(work: impl FnOnce() -> T) -> T {
-    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: a place for the set.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: the set was filled, and there is a place for the old one.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-    let result = work();
-    // SAFETY: the set that was there before.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    result
+    thread::start(keep, argument)
 }
 
 extern "C" fn keep(post: *mut c_void) -> *mut c_void {
     // SAFETY: what `start` gave is a post, which stays.
     let post: &'static Post = unsafe { &*post.cast_const().cast() };
-    // SAFETY: the name of the calling thread, as a short C string.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"ebb-keeper".as_ptr()) };
-    relax_captures();
+    thread::begin(c"ebb-keeper");
     let kept = panic::catch_unwind(AssertUnwindSafe(|| Keeper::new(post).run()));
     if kept.is_err() {
         say!("the keeper of GPU {} failed; nothing is held back from now on", post.device());
@@ -119,14 +91,6 @@ fn let_go() {
 pub fn retire() {
     RETIRED.store(true, Ordering::SeqCst);
     super::ring_all();
-}
-
-/// The keeper asks the driver about streams. A program's capture forbids such questions to all threads that did not say
-/// that they know what they do.
-fn relax_captures() {
-    let mut mode = cuda_abi::CU_STREAM_CAPTURE_MODE_RELAXED;
-    // SAFETY: a place for the mode, which is of this thread only.
-    let _ = unsafe { crate::next::call::cuThreadExchangeStreamCaptureMode(&mut mode) };
 }
 
 extern "C" fn at_exit() {
