@@ -109,6 +109,22 @@ impl<'a> Fatbin<'a> {
         };
         self.entries.iter().filter(usable).max_by_key(rank)
     }
+
+    /// The machine code that a device of this compute capability runs, if there is any: that for this very architecture,
+    /// else the highest that is not above it, of the same major. It comes before all PTX; of several alike the driver
+    /// takes the last.
+    pub fn best_cubin(&self, capability: u32) -> Option<&Entry<'a>> {
+        let usable = |entry: &&Entry<'_>| {
+            let Target { number, variant } = entry.target;
+            let own = number == capability || variant != Variant::Architecture;
+            entry.kind == Kind::Elf && own && number / 10 == capability / 10 && number <= capability
+        };
+        let rank = |entry: &&Entry<'_>| {
+            let Target { number, variant } = entry.target;
+            (number, variant == Variant::Architecture, variant == Variant::Family)
+        };
+        self.entries.iter().filter(usable).max_by_key(rank)
+    }
 }
 
 /// What a container holds, in one line: `PTX for compute_80, machine code for sm_90`.

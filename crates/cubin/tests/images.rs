@@ -27,7 +27,7 @@ fn use_touched(bytes: &[u8], touched: Range<usize>) -> Result<(), Error> {
             assert!(names <= bytes.len());
         }
         Image::Fatbin(fatbin) => {
-            let _ = fatbin.best_ptx(90);
+            let _ = (fatbin.best_ptx(90), fatbin.best_cubin(90));
             assert!(fatbin.to_string().len() < 2000);
             let next = fatbin.entries.iter().skip(1).map(|entry| entry.offset);
             let ends = next.chain([bytes.len()]);
@@ -100,6 +100,23 @@ fn the_best_ptx_is_the_newest_that_fits() {
     assert_eq!(best(ZSTD, 120).as_deref(), Some("PTX for compute_90"));
     assert_eq!(best(VARIANTS, 90).as_deref(), Some("PTX for compute_90a"));
     assert_eq!(best(VARIANTS, 103).as_deref(), Some("PTX for compute_100f"));
+}
+
+#[test]
+fn the_best_machine_code_is_of_the_devices_own_generation() {
+    let best = |bytes, capability| {
+        let fatbin = Fatbin::read(bytes).expect("it is whole");
+        fatbin.best_cubin(capability).map(ToString::to_string)
+    };
+    assert_eq!(best(ZSTD, 90).as_deref(), Some("machine code for sm_90"));
+    assert_eq!(best(ZSTD, 80), None, "what is above the device does not run on it");
+    assert_eq!(best(ZSTD, 100), None, "nor does another generation's");
+    // One container with the entries of two: the code for the very device comes first, wherever it stands.
+    for [first, second] in [[ZSTD, VARIANTS], [VARIANTS, ZSTD]] {
+        let entries = [&first[16..], &second[16..]].concat();
+        let both = [&first[..8], &(entries.len() as u64).to_le_bytes(), &entries].concat();
+        assert_eq!(best(&both, 90).as_deref(), Some("machine code for sm_90a"));
+    }
 }
 
 #[test]
