@@ -104,10 +104,10 @@ fn the_best_ptx_is_the_newest_that_fits() {
 
 #[test]
 fn the_best_machine_code_is_of_the_devices_own_generation() {
-    let best = |bytes, capability| {
+    fn best(bytes: &[u8], capability: u32) -> Option<String> {
         let fatbin = Fatbin::read(bytes).expect("it is whole");
         fatbin.best_cubin(capability).map(ToString::to_string)
-    };
+    }
     assert_eq!(best(ZSTD, 90).as_deref(), Some("machine code for sm_90"));
     assert_eq!(best(ZSTD, 80), None, "what is above the device does not run on it");
     assert_eq!(best(ZSTD, 100), None, "nor does another generation's");
