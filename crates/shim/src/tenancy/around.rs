@@ -23,6 +23,7 @@ fn context_ends(_: CUcontext) {
     for post in taken() {
         post.streams.forget_all();
         post.flight.forget();
+        post.raise.forget();
     }
 }
 

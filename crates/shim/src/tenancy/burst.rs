@@ -4,7 +4,7 @@
 //! stream returns to the program: that is the time the program waited. Each stream has its own bursts. What nobody ever
 //! waits for is closed by the keeper and counted apart, without a time.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use model::Nanos;
 
@@ -48,6 +48,11 @@ pub enum Change {
     Began {
         at: Nanos,
     },
+    /// Work that was announced did not come; the process is idle, having been thought busy since then.
+    Withdrawn {
+        at: Nanos,
+        since: Nanos,
+    },
     /// A burst of this length ended; with it, the process became idle, having been busy since then.
     Ended {
         at: Nanos,
@@ -83,8 +88,35 @@ impl Bursts {
         if began.is_err() || self.open.fetch_add(1, Ordering::AcqRel) != 0 {
             return Change::None;
         }
+        fence(Ordering::SeqCst);
         self.busy_since.store(now.0, Ordering::Relaxed);
         Change::Began { at: now }
+    }
+
+    /// Whether the process is at work, or about to be.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        // SYNC(burst-open): pairs with `announce` and `begin`; who was idle a moment ago looks here again.
+        self.open.load(Ordering::Acquire) != 0
+    }
+
+    /// Work is about to be given to a stream: until it is, or is refused, the process counts as busy.
+    pub fn announce(&self, now: Nanos) -> Change {
+        // SYNC(burst-open): counted before anybody is told.
+        let first = self.open.fetch_add(1, Ordering::AcqRel) == 0;
+        fence(Ordering::SeqCst);
+        if first {
+            self.busy_since.store(now.0, Ordering::Relaxed);
+        }
+        if first { Change::Began { at: now } } else { Change::None }
+    }
+
+    /// The announced work was given, and has a burst, or was not.
+    pub fn withdraw(&self, now: impl FnOnce() -> Nanos) -> Change {
+        if self.open.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return Change::None;
+        }
+        Change::Withdrawn { at: now(), since: Nanos(self.busy_since.load(Ordering::Relaxed)) }
     }
 
     /// The program has waited for a stream.
@@ -210,6 +242,28 @@ mod tests {
         assert_eq!(bursts.waited(Key(64), Nanos(40)), ended);
         assert_eq!(bursts.waited(Key(64), Nanos(50)), Change::None);
         assert_eq!(bursts.given(Key(64), || Nanos(60)), Change::Began { at: Nanos(60) });
+    }
+
+    #[test]
+    fn announced_work_makes_the_process_busy_before_it_comes() {
+        let bursts = Bursts::new();
+        assert_eq!(bursts.announce(Nanos(10)), Change::Began { at: Nanos(10) });
+        assert!(bursts.is_open());
+        assert_eq!(bursts.given(Key(64), || Nanos(12)), Change::None);
+        assert_eq!(bursts.withdraw(|| panic!("the clock is not read")), Change::None);
+        let ended = Change::Ended { at: Nanos(40), lasted: Nanos(28), idle: Some(Nanos(10)) };
+        assert_eq!(bursts.waited(Key(64), Nanos(40)), ended);
+    }
+
+    #[test]
+    fn announced_work_that_is_refused_leaves_the_process_idle() {
+        let bursts = Bursts::new();
+        bursts.announce(Nanos(10));
+        assert_eq!(bursts.announce(Nanos(11)), Change::None);
+        assert_eq!(bursts.withdraw(|| Nanos(12)), Change::None);
+        let withdrawn = Change::Withdrawn { at: Nanos(13), since: Nanos(10) };
+        assert_eq!(bursts.withdraw(|| Nanos(13)), withdrawn);
+        assert!(!bursts.is_open());
     }
 
     #[test]

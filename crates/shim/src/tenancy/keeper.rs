@@ -11,12 +11,13 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use board::{Condition, Rung, Seat, Terms, Why};
-use model::{Class, Nanos};
+use model::{Class, Domain, Nanos};
 use policy::slice;
 
 use super::lever::{Lever, Refusal};
 use super::membership::Membership;
 use super::post::{Gate, Post};
+use super::raise::Raiser;
 use super::turn::{STOP_AGAIN, Turn};
 use crate::log::say;
 use crate::{channels, thread};
@@ -44,6 +45,7 @@ pub struct Keeper {
     lever: Lever,
     membership: Membership,
     turn: Turn,
+    raiser: Raiser,
     setting: Option<Setting>,
     refusal: Option<Refusal>,
     paused: bool,
@@ -137,6 +139,7 @@ impl Keeper {
             lever: Lever::None(Why::NoBoard),
             membership: Membership::from_environment(),
             turn: Turn::new(),
+            raiser: Raiser::new(),
             setting: None,
             refusal: None,
             paused: false,
@@ -166,9 +169,15 @@ impl Keeper {
     fn round(&mut self, now: Nanos) -> Nanos {
         if self.membership.tend(self.post, now) {
             self.turn.begin_anew(self.post);
+            self.raiser.leave(&self.post.raise, None);
+            // What is under way is news to the new board.
+            if let Some(seat) = self.post.seat().filter(|_| self.post.bursts.is_open()) {
+                seat.activate(now);
+            }
         }
         let terms = self.membership.terms(self.post.seat());
         self.post.be(terms.class);
+        self.tend_words(&terms);
         self.tend_lever(&terms, now);
         let rest = match (self.post.seat(), self.membership.keeps_waiting()) {
             (None, true) => {
@@ -209,6 +218,23 @@ impl Keeper {
         }
     }
 
+    /// In the shared domain a latency tenant raises the stop words of the others.
+    fn tend_words(&mut self, terms: &Terms) {
+        let raise = &self.post.raise;
+        let seat = self.post.seat().filter(|seat| seat.board().domain() == Domain::Shared);
+        match (seat, terms.class) {
+            (Some(seat), Class::Latency) => {
+                let busy = self.post.bursts.is_open();
+                // A burst that is under way began before the new words were known.
+                if self.raiser.tend(raise, seat, busy) && self.post.bursts.is_open() {
+                    raise.raise();
+                }
+            }
+            _ if raise.is_on() => self.raiser.leave(raise, self.post.seat()),
+            _ => {}
+        }
+    }
+
     /// Bursts that nobody waits for end here.
     fn look_at_bursts(&mut self, seat: &Seat, now: Nanos) -> Nanos {
         if now.since(self.bursts_looked) >= IDLE_ROUND {
@@ -221,7 +247,7 @@ impl Keeper {
             });
             seat.tally().bursts_unended.add(unended);
             if let Some(since) = idle_since {
-                seat.deactivate(now, since);
+                self.post.end(seat, now, since);
             }
         }
         IDLE_ROUND

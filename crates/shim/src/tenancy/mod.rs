@@ -8,7 +8,7 @@
 //! * `post`: the gate, the marks, the bell
 //! * `keeper`: the thread and its rounds; `membership` (daemon and seat), `turn` (the best-effort token)
 //! * `streams`, `flight`: what was handed over, and how much time of it is in flight
-//! * `burst`: when a latency tenant is at work
+//! * `burst`: when a latency tenant is at work; `raise`: how it stops others, in the shared domain
 //! * `lever`: the switch rung: the slice of this process, and stopping it in the middle of a kernel
 //! * `around`: functions of the driver before which something has to be done here
 
@@ -20,6 +20,7 @@ mod key;
 mod lever;
 mod membership;
 mod post;
+mod raise;
 mod streams;
 mod turn;
 
@@ -131,22 +132,30 @@ fn is_quiet() -> bool {
     INSIDE.load(Ordering::SeqCst) == 0
 }
 
-/// A thread that has passed the gate, for as long as it hands over work.
-pub struct Inside(());
+/// A thread that hands over work, until the driver has answered.
+pub enum Inside {
+    /// Has passed the gate, and is counted.
+    Counted,
+    /// Has said that a burst begins on this post.
+    Announced(&'static Post),
+}
 
 impl Inside {
     /// SYNC(inside): a thread counts itself, then looks at the gate; a keeper closes the gate, then looks at the count. All
     /// four in one order, so either the thread finds the gate closed or the keeper finds the thread.
     fn enter() -> Inside {
         INSIDE.fetch_add(1, Ordering::SeqCst);
-        Inside(())
+        Inside::Counted
     }
 }
 
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
+        match self {
+            Inside::Counted => drop(INSIDE.fetch_sub(1, Ordering::SeqCst)),
+            Inside::Announced(post) => post.answered(),
+        }
     }
 }
 
@@ -218,6 +227,7 @@ pub fn retire() {
 pub fn in_child() {
     LOCK.reset();
     streams::in_child();
+    POSTS.iter().for_each(|post| post.raise.in_child());
     keeper::in_child();
     TAKEN.store(0, Ordering::Relaxed);
     INSIDE.store(0, Ordering::Relaxed);

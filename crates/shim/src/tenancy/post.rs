@@ -17,7 +17,8 @@ use super::Inside;
 use super::burst::{Bursts, Change};
 use super::flight::Flight;
 use super::key::Key;
-use super::streams::Streams;
+use super::raise::Raise;
+use super::streams::{self, Streams};
 use crate::arena;
 
 /// What threads find at the gate.
@@ -57,6 +58,7 @@ pub struct Post {
     pub streams: Streams,
     pub flight: Flight,
     pub bursts: Bursts,
+    pub raise: Raise,
 }
 
 impl Post {
@@ -75,6 +77,7 @@ impl Post {
             streams: Streams::new(),
             flight: Flight::new(),
             bursts: Bursts::new(),
+            raise: Raise::new(),
         }
     }
 
@@ -156,9 +159,10 @@ impl Post {
 
     /// A thread is about to hand over work. That of a latency tenant passes no gate.
     #[inline]
-    pub fn pass(&self) -> Option<Inside> {
+    pub fn pass(&'static self) -> Option<Inside> {
         if self.is_latency() && self.gate() != Gate::Closed as u32 {
-            return None;
+            let known = !self.raise.is_on() || self.bursts.is_open();
+            return if known { None } else { self.announce() };
         }
         let inside = Inside::enter();
         if self.gate() == Gate::Open as u32 {
@@ -166,6 +170,22 @@ impl Post {
         }
         drop(inside);
         Some(self.wait_at_gate())
+    }
+
+    /// The first work of a burst, in the shared domain: the others stop while it is on its way.
+    #[cold]
+    fn announce(&'static self) -> Option<Inside> {
+        // What goes into a graph is not work yet.
+        if streams::is_capturing() {
+            return None;
+        }
+        self.burst(self.bursts.announce(board::now()));
+        Some(Inside::Announced(self))
+    }
+
+    /// The driver has answered for the work that was announced.
+    pub fn answered(&self) {
+        self.burst(self.bursts.withdraw(board::now));
     }
 
     #[inline]
@@ -247,7 +267,8 @@ impl Post {
         let Some(seat) = self.seat() else { return };
         match change {
             Change::None => {}
-            Change::Began { at } => seat.activate(at),
+            Change::Began { at } => self.begin(seat, at),
+            Change::Withdrawn { at, since } => self.end(seat, at, since),
             Change::Ended { at, lasted, idle } => {
                 let tally = seat.tally();
                 tally.bursts.add(1);
@@ -258,9 +279,24 @@ impl Post {
                 }
                 if let Some(since) = idle {
                     tally.gpu_ns.add(at.since(since).0);
-                    seat.deactivate(at, since);
+                    self.end(seat, at, since);
                 }
             }
+        }
+    }
+
+    fn begin(&self, seat: &Seat, at: Nanos) {
+        seat.activate(at);
+        if self.raise.raise() {
+            self.ring();
+        }
+    }
+
+    /// The process is idle, unless another thread has begun meanwhile and was told of first.
+    pub fn end(&self, seat: &Seat, at: Nanos, since: Nanos) {
+        seat.deactivate(at, since);
+        if self.bursts.is_open() {
+            self.begin(seat, at);
         }
     }
 
