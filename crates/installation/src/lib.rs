@@ -1,6 +1,6 @@
 //! The CUDA driver and programs as installed on this machine.
 //!
-//! Six questions are answered here; but for the last, which makes a folder where it is missing, by looking and never by
+//! Seven questions are answered here; but for the last two, which make a folder where it is missing, by looking and never by
 //! changing anything:
 //!
 //! * [`search`]: where may the real `libcuda.so.1` be? The shim asks this inside other people's processes, so it
@@ -11,6 +11,7 @@
 //!   not (static programs, set-user-id programs, another C library), so somebody must ask beforehand.
 //! * [`machine`]: kernel module, device nodes, MPS, containers, other preloads.
 //! * [`runtime`]: in which folder do the processes of this user find each other?
+//! * [`memory`]: in which folder is kept what was found out about kernels?
 //!
 //! Files come from anybody: every offset in them is an allegation until checked.
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod driver;
 mod error;
 pub mod library;
 pub mod machine;
+pub mod memory;
 pub mod program;
 pub mod runtime;
 pub mod search;
