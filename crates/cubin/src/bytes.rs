@@ -17,7 +17,7 @@ pub(crate) fn slice<'a>(
 }
 
 /// A header already known to be long enough.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Header<'a, const N: usize>(&'a [u8; N]);
 
 impl<'a, const N: usize> Header<'a, N> {
@@ -25,6 +25,10 @@ impl<'a, const N: usize> Header<'a, N> {
         let slice = slice(bytes, offset, N as u64, what)?;
         let array = slice.try_into().expect("the slice has N bytes");
         Ok(Header(array))
+    }
+
+    pub fn to_array(self) -> [u8; N] {
+        *self.0
     }
 
     fn field<const M: usize>(self, at: usize) -> [u8; M] {
