@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from sharing import floor_table, machine
-from sharing.campaign import Record
+from sharing.campaign import Drawn, Record
 from sharing.floor import SECTIONS, Floor
 from sharing.programs import Programs
 
@@ -29,21 +29,8 @@ def arguments(words=None):
     return parser.parse_args(words)
 
 
-class Written(Record):
-    """A record whose tables are on the disk as far as they go."""
-
-    def __init__(self, options, described):
-        super().__init__(options.out)
-        self._markdown, self._described = options.markdown, described
-
-    def add(self, row, **more):
-        super().add(row, **more)
-        if self._markdown:
-            self._markdown.write_text(floor_table.markdown(self, self._described))
-
-
 def measure(options, folder, described):
-    record = Written(options, described)
+    record = Drawn(options.out, (), options.markdown, lambda so_far: floor_table.markdown(so_far, described))
     record.add("machine", described=described)
     Floor(
         Programs(folder, fake=options.fake), record, folder, options.only or SECTIONS, options.limit, options.pace,

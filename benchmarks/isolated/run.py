@@ -2,8 +2,8 @@
 """A latency tenant beside best-effort tenants on one GPU, shared in every way there is: latency, throughput, results.
 
 Two benchmarks: bursts of short kernels beside grids that fill the GPU, and BERT serving beside training. Each tenant is
-a process of its own. The ways: alone, time-slicing by the driver, MPS, MPS with priorities, and ebb's isolated domain.
-Nothing of the card is set; what is started is ended.
+a process of its own. The ways: alone, time-slicing by the driver, MPS, MPS with priorities, and ebb's isolated and
+shared domains. Nothing of the card is set; what is started is ended.
 
 Exit status: 0 if what was measured met its bars, 1 if not, 2 for wrong arguments, 125 if nothing could be measured.
 """
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from sharing import machine, table
-from sharing.campaign import ALONE, PARTS, PICKS, Campaign, Lengths, Record
+from sharing.campaign import ALONE, OURS, PARTS, PICKS, Campaign, Drawn, Lengths, Record
 from sharing.programs import Programs
 
 
@@ -46,30 +46,17 @@ def picks(options):
     return tuple(pick for pick in options.only if pick != ALONE) if options.only else PICKS
 
 
-class Written(Record):
-    """A record whose tables are on the disk as far as they go."""
-
-    def __init__(self, options, described, rows=()):
-        super().__init__(options.out, rows)
-        self._markdown, self._described = options.markdown, described
-
-    def add(self, row, **more):
-        super().add(row, **more)
-        if self._markdown:
-            self._markdown.write_text(table.markdown(self, self._described))
-
-
 def measure(options, folder, described):
     earlier = Record.read(options.alone) if options.alone else []
     earlier = [row for row in earlier if row["row"].endswith("-alone") or row.get("sharing") == ALONE]
-    record = Written(options, described, earlier)
+    record = Drawn(options.out, earlier, options.markdown, lambda so_far: table.markdown(so_far, described))
     record.add("machine", described=described)
     wanted = picks(options)
-    if {"ebb", "two"} & set(wanted):
+    if set(OURS) & set(wanted):
         found = shutil.which(options.ebb)
         if found is None and not options.fake:
             record.remark(f"the program {options.ebb} was not found; name it with --ebb")
-            wanted = tuple(pick for pick in wanted if pick not in ("ebb", "two"))
+            wanted = tuple(pick for pick in wanted if pick not in OURS)
         options.ebb = str(Path(found or options.ebb).resolve())
     campaign = Campaign(
         Programs(folder, options.python, options.fake), record, folder, options.ebb, wanted, options.part or PARTS,

@@ -99,6 +99,16 @@ class Tables(unittest.TestCase):
         missed = self.bars(record_of(ebb_us=1451.0, rate=0.0, same=False))
         self.assertFalse(any(missed.values()), missed)
 
+    def test_the_shared_domain_has_bars_of_its_own(self):
+        record = record_of(ebb_us=1240.0)
+        for row in record.rows:
+            row["sharing"] = row.get("sharing", "").replace("ebb", "ebb-shared")
+        bars = self.bars(record)
+        self.assertTrue(bars["shared: graph-BERT service p50 beside GPT-2, times alone"])
+        record.find("serving", sharing="ebb-shared", phase="graph")["service_us"] = [1260.0] * 6000
+        self.assertFalse(self.bars(record)["shared: graph-BERT service p50 beside GPT-2, times alone"])
+        self.assertFalse([what for what in bars if what.startswith("isolated")])
+
     def test_results_that_could_not_be_compared_are_not_the_same(self):
         self.assertIn(False, self.bars(record_of(same=None)).values())
 
@@ -217,6 +227,11 @@ class WholeCampaign(unittest.TestCase):
         text = table.markdown(record, "a machine")
         for part in ("### Bursts", "### Serving", "### Two trainings", "### Stop latency", "### Bars"):
             self.assertIn(part, text)
+
+    def test_the_shared_domain_is_asked_of_the_daemon(self):
+        record, said = self.campaign(("ebb-shared",), parts=("bursts",), have_alone=True)
+        self.assertEqual(len([row for row in record.rows if row["row"] == "bursts"]), len(BLOCKS))
+        self.assertIn("daemon --domain shared", said)
 
     def test_a_mode_that_cannot_be_is_a_remark(self):
         with contextlib.ExitStack() as stack:

@@ -1,8 +1,11 @@
 // The microbenchmark's two tenants, told what to do by lines on standard input and answering with lines of JSON.
 //
-//   burst latency [--high]       bursts N LOW HIGH SEED SECONDS: N bursts of ten launches, each one block of 20 us on
-//                                every SM, LOW to HIGH microseconds apart; fewer when the time is up
-//   burst best-effort            go MICROSECONDS small|large: endless grids of 20 ms that fill the GPU; stop
+//   burst latency [--high]       bursts N LOW HIGH SEED SECONDS [LAUNCHES]: N bursts of ten launches, or so many, each
+//                                one block of 20 us on every SM, LOW to HIGH microseconds apart; fewer when the time is
+//                                up. Of each burst: how long it took the host, and how long from the first instruction
+//                                of its first launch to the last of its last, by the GPU's clock
+//   burst best-effort            go MICROSECONDS small|large [BLOCKS]: endless grids that fill the GPU, of 20 ms or of
+//                                so many blocks; stop
 //
 // Both do arithmetic instead of watching a clock: a clock goes on while a context is off the GPU, so a block that
 // watches one loses nothing by being switched out, and a benchmark made of such blocks flatters everybody.
@@ -23,6 +26,7 @@
 #include "check.cuh"
 
 constexpr int LAUNCHES = 10;
+using Word = unsigned long long;
 constexpr double LATENCY_BLOCK_US = 20.0;
 constexpr double GRID_US = 20000.0;
 constexpr int IN_FLIGHT = 4;
@@ -39,17 +43,32 @@ static double now() {
     return time.tv_sec + time.tv_nsec * 1e-9;
 }
 
-// Few registers and no shared memory: next to nothing to save when the context is switched out.
-__global__ void small_block(unsigned rounds, unsigned long long *blocks, float *sink) {
+__device__ Word global_ns() {
+    Word time;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
+    return time;
+}
+
+// A launch of a burst. Blocks of the first write down when they began, those of the last when they ended.
+__global__ void burst_block(unsigned rounds, Word *began, Word *ended, float *sink) {
+    if (threadIdx.x == 0 && began) began[blockIdx.x] = global_ns();
     float value = threadIdx.x;
     for (unsigned i = 0; i < rounds; i++) value = fmaf(value, 1.0001f, 0.5f);
     if (value == -1.0f) *sink = value;
-    if (threadIdx.x == 0 && blocks) atomicAdd(blocks, 1ull);
+    if (threadIdx.x == 0 && ended) ended[blockIdx.x] = global_ns();
+}
+
+// Few registers and no shared memory: next to nothing to save when the context is switched out.
+__global__ void small_block(unsigned rounds, Word *blocks, float *sink) {
+    float value = threadIdx.x;
+    for (unsigned i = 0; i < rounds; i++) value = fmaf(value, 1.0001f, 0.5f);
+    if (value == -1.0f) *sink = value;
+    if (threadIdx.x == 0) atomicAdd(blocks, 1ull);
 }
 
 // One block fills an SM's registers and shared memory with values that are used to the end.
 __global__ void __launch_bounds__(LARGE_THREADS, 1)
-    large_block(unsigned rounds, unsigned long long *blocks, float *sink) {
+    large_block(unsigned rounds, Word *blocks, float *sink) {
     extern __shared__ float shared[];
     for (int i = threadIdx.x; i < LARGE_SHARED / 4; i += blockDim.x) shared[i] = i;
     float values[LARGE_REGISTERS];
@@ -71,7 +90,7 @@ __global__ void __launch_bounds__(LARGE_THREADS, 1)
 struct Card {
     int sms = 0;
     cudaStream_t stream = nullptr;
-    unsigned long long *blocks = nullptr;
+    Word *blocks = nullptr;
     float *sink = nullptr;
 };
 
@@ -113,34 +132,47 @@ struct Latency {
     Card card;
     unsigned rounds = 0;
     double gpu_us = 0.0;
+    // Written by the GPU, read by the host: a copy would be one more thing that waits for its turn.
+    Word *began = nullptr, *ended = nullptr;
 
-    void launch_all() {
-        for (int i = 0; i < LAUNCHES; i++)
-            small_block<<<card.sms, SMALL_THREADS, 0, card.stream>>>(rounds, nullptr, card.sink);
+    void launch(unsigned count, bool first, bool last) {
+        auto begins = first ? began : nullptr, ends = last ? ended : nullptr;
+        burst_block<<<card.sms, SMALL_THREADS, 0, card.stream>>>(count, begins, ends, card.sink);
+    }
+
+    void launch_all(int launches) {
+        for (int i = 0; i < launches; i++) launch(rounds, i == 0, i == launches - 1);
+    }
+
+    double span_us() const {
+        return (*std::max_element(ended, ended + card.sms) - *std::min_element(began, began + card.sms)) / 1000.0;
     }
 
     void prepare() {
-        double each = round_us(card, 200000, [&](unsigned count) {
-            small_block<<<card.sms, SMALL_THREADS, 0, card.stream>>>(count, nullptr, card.sink);
-        });
+        CHECK(cudaMallocHost(&began, card.sms * sizeof *began));
+        CHECK(cudaMallocHost(&ended, card.sms * sizeof *ended));
+        double each = round_us(card, 200000, [&](unsigned count) { launch(count, false, false); });
         rounds = LATENCY_BLOCK_US / each;
-        gpu_us = round_us(card, 1, [&](unsigned) { launch_all(); });
+        gpu_us = round_us(card, 1, [&](unsigned) { launch_all(LAUNCHES); });
     }
 
-    void bursts(int count, int low, int high, unsigned seed, double seconds) {
-        std::vector<double> latencies;
+    void bursts(int count, int low, int high, unsigned seed, double seconds, int launches) {
+        std::vector<double> latencies, spans;
         double from = now();
         // Where every launch waits behind whole grids, a burst takes half a second.
         for (int i = 0; i < count && now() < from + seconds; i++) {
             usleep(low + rand_r(&seed) % std::max(1, high - low));
             double begin = now();
-            launch_all();
+            launch_all(launches);
             CHECK(cudaStreamSynchronize(card.stream));
             latencies.push_back((now() - begin) * 1e6);
+            spans.push_back(span_us());
         }
         CHECK(cudaGetLastError());
         printf("{\"from\": %.6f, \"to\": %.6f, \"latency_us\": [", from, now());
         for (size_t i = 0; i < latencies.size(); i++) printf("%s%.1f", i ? ", " : "", latencies[i]);
+        printf("], \"span_us\": [");
+        for (size_t i = 0; i < spans.size(); i++) printf("%s%.1f", i ? ", " : "", spans[i]);
         printf("]}\n");
         fflush(stdout);
     }
@@ -152,7 +184,7 @@ struct BestEffort {
     std::thread worker;
     std::atomic<bool> stop{false};
     std::vector<double> stamps;
-    unsigned long long expected = 0;
+    Word expected = 0;
 
     void launch(bool large, unsigned grid, unsigned rounds) {
         if (large) large_block<<<grid, LARGE_THREADS, LARGE_SHARED, card.stream>>>(rounds, card.blocks, card.sink);
@@ -165,9 +197,9 @@ struct BestEffort {
         large_us = round_us(card, 2000, [&](unsigned count) { launch(true, card.sms, count); });
     }
 
-    void work(double block_us, bool large) {
+    void work(double block_us, bool large, unsigned grid) {
         unsigned rounds = std::max(1.0, block_us / (large ? large_us : small_us));
-        unsigned grid = card.sms * (large ? 1 : SMALL_PER_SM) * std::max(1u, (unsigned)(GRID_US / block_us));
+        if (!grid) grid = card.sms * (large ? 1 : SMALL_PER_SM) * std::max(1u, (unsigned)(GRID_US / block_us));
         cudaEvent_t done[IN_FLIGHT];
         unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync;
         for (auto &event : done) CHECK(cudaEventCreateWithFlags(&event, flags));
@@ -184,14 +216,14 @@ struct BestEffort {
         }
         while (ended < launched) end_one();
         for (auto &event : done) CHECK(cudaEventDestroy(event));
-        expected = (unsigned long long)launched * grid;
+        expected = (Word)launched * grid;
     }
 
-    void go(double block_us, bool large) {
+    void go(double block_us, bool large, unsigned grid) {
         CHECK(cudaMemset(card.blocks, 0, sizeof *card.blocks));
         CHECK(cudaDeviceSynchronize());
         stop = false;
-        worker = std::thread([=] { work(block_us, large); });
+        worker = std::thread([=] { work(block_us, large, grid); });
         printf("{\"going\": true}\n");
         fflush(stdout);
     }
@@ -199,7 +231,7 @@ struct BestEffort {
     void finish() {
         stop = true;
         if (worker.joinable()) worker.join();
-        unsigned long long blocks = 0;
+        Word blocks = 0;
         CHECK(cudaMemcpy(&blocks, card.blocks, sizeof blocks, cudaMemcpyDeviceToHost));
         printf("{\"blocks\": %llu, \"expected\": %llu, \"stamps\": [", blocks, expected);
         for (size_t i = 0; i < stamps.size(); i++) printf("%s%.6f", i ? ", " : "", stamps[i]);
@@ -225,14 +257,14 @@ int main(int count, char **arguments) {
     fflush(stdout);
     char line[256];
     while (fgets(line, sizeof line, stdin)) {
-        int bursts = 0, low = 0, apart = 0;
-        unsigned seed = 0;
+        int bursts = 0, low = 0, apart = 0, launches = LAUNCHES;
+        unsigned seed = 0, blocks = 0;
         double block_us = 0.0, seconds = 0.0;
         char state[16] = "";
-        if (sscanf(line, "bursts %d %d %d %u %lf", &bursts, &low, &apart, &seed, &seconds) == 5)
-            latency.bursts(bursts, low, apart, seed, seconds);
-        else if (sscanf(line, "go %lf %15s", &block_us, state) == 2)
-            best_effort.go(block_us, !strcmp(state, "large"));
+        if (sscanf(line, "bursts %d %d %d %u %lf %d", &bursts, &low, &apart, &seed, &seconds, &launches) >= 5)
+            latency.bursts(bursts, low, apart, seed, seconds, launches);
+        else if (sscanf(line, "go %lf %15s %u", &block_us, state, &blocks) >= 2)
+            best_effort.go(block_us, !strcmp(state, "large"), blocks);
         else if (!strncmp(line, "stop", 4)) best_effort.finish();
         else break;
     }

@@ -14,11 +14,12 @@ ROLE = sys.argv[1]
 
 
 class Latency:
-    def bursts(self, count, _low, _high, _seed, _seconds):
+    def bursts(self, count, _low, _high, _seed, _seconds, launches=10):
         begin = time.monotonic()
         time.sleep(0.02)
-        latencies = [250.0 + number % 50 for number in range(int(count))]
-        say(**{"from": begin, "to": time.monotonic()}, latency_us=latencies)
+        each = 20.0 * int(launches)
+        latencies = [each + 50.0 + number % 50 for number in range(int(count))]
+        say(**{"from": begin, "to": time.monotonic()}, latency_us=latencies, span_us=[each] * int(count))
 
     def phase(self, kind, rate, seconds, _seed):
         begin = time.monotonic()

@@ -19,7 +19,8 @@ from .programs import TRAININGS
 from .tenants import Lost, Tenant
 
 ALONE, TWO = "alone", "two"
-SHARED = ("time-slicing", "mps", "mps-priority", "ebb")
+SHARED = ("time-slicing", "mps", "mps-priority", "ebb", "ebb-shared")
+OURS = ("ebb", "ebb-shared", TWO)
 PICKS = (*SHARED, TWO)
 PARTS = ("bursts", "serving")
 
@@ -69,6 +70,19 @@ class Record:
             return [json.loads(line) for line in lines if line.strip()]
 
 
+class Drawn(Record):
+    """A record whose tables are on the disk as far as they go. `draw` makes them of a record."""
+
+    def __init__(self, path=None, rows=(), markdown=None, draw=None):
+        super().__init__(path, rows)
+        self._markdown, self._draw = markdown, draw
+
+    def add(self, row, **more):
+        super().add(row, **more)
+        if self._markdown:
+            self._markdown.write_text(self._draw(self))
+
+
 class Campaign:
     def __init__(
         self,
@@ -97,7 +111,8 @@ class Campaign:
         plain = modes.Mode(self.folder)
         self._part("bursts", plain, self._burst_tenants, self._bursts_plain())
         self._part("serving", plain, self._serving_tenants, self._serving_plain())
-        for mode in (modes.Mps(self.folder), modes.MpsPriority(self.folder), modes.Ebb(self.folder, self.ebb)):
+        others = [modes.Mps(self.folder), modes.MpsPriority(self.folder)]
+        for mode in (*others, modes.Ebb(self.folder, self.ebb), modes.EbbShared(self.folder, self.ebb)):
             self._part("bursts", mode, self._burst_tenants, self._bursts_shared(mode))
             self._part("serving", mode, self._serving_tenants, self._serving_shared(mode))
 

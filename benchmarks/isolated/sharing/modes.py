@@ -170,6 +170,8 @@ class MpsPriority(Mps):
 class Ebb(Mode):
     name = "ebb"
     title = "ebb isolated"
+    domain = ()
+    """What the daemon is told besides."""
 
     def __init__(self, folder, ebb):
         super().__init__(folder)
@@ -179,7 +181,7 @@ class Ebb(Mode):
         self._runtime = Path(tempfile.mkdtemp(prefix="ebb-"))
         with open(self.folder / "daemon.log", "ab") as log:
             self._daemon = subprocess.Popen(
-                [self._ebb, "daemon"], env=self._with_runtime(), stderr=log,
+                [self._ebb, "daemon", *self.domain], env=self._with_runtime(), stderr=log,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         # One that `ebb run` starts by itself would outlive this script.
@@ -213,3 +215,11 @@ class Ebb(Mode):
         except (OSError, subprocess.SubprocessError) as error:
             return str(error)
         return done.stdout or done.stderr
+
+
+class EbbShared(Ebb):
+    """All tenants in one domain, under an MPS daemon of ebb's own; best-effort kernels are stopped between blocks."""
+
+    name = "ebb-shared"
+    title = "ebb shared"
+    domain = ("--domain", "shared")
