@@ -3,6 +3,7 @@
 mod check;
 mod compare;
 mod demo;
+mod donors;
 mod fetch;
 mod kernels;
 mod workspace;
@@ -56,9 +57,17 @@ enum Chore {
         /// Only these sources, without `.cu`
         names: Vec<String>,
     },
+    /// Compile the guard's prologues to tables of machine code, one for each architecture
+    ///
+    /// Uses the pinned ptxas (fetched).
+    Donors {
+        /// Write nothing; fail if the committed tables are not what would be written
+        #[arg(long)]
+        check: bool,
+    },
     /// Check what no compiler checks: arrows between crates, dependencies' reasons, licences, files
     Check {
-        /// Also `gen --check` and `kernels --check`; skipped with a message where the wheels cannot be fetched
+        /// Also what `gen`, `kernels` and `donors` check; skipped with a message where the wheels cannot be fetched
         #[arg(long)]
         all: bool,
         /// Like --all, but fail where the wheels cannot be fetched
@@ -114,6 +123,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::FetchCuda => fetch::everything(),
         Chore::Gen { check } => r#gen::run(check),
         Chore::Kernels { check, names } => kernels::run(check, &names),
+        Chore::Donors { check } => donors::run(check),
         Chore::Check { all, require_network } => {
             check::run(check::Extent { fetched: all || require_network, network_required: require_network })
         }

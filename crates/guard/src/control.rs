@@ -6,7 +6,7 @@ use std::ops::BitOr;
 /// The last parameter of a rewritten kernel, by value. It lies behind the kernel's own parameters, at the next multiple
 /// of [`Control::ALIGNMENT`].
 ///
-/// Prologues are compiled against these offsets (`donors/control.h`); they are the interface between the GPU's half of
+/// Prologues are compiled against these offsets (`donors/prologue.ptx`); they are the interface between the GPU's half of
 /// the guard and the host's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +16,11 @@ pub struct Control {
     /// Address of the marks. Plain rule: a `u32` for each block, by linear block index, equal to `serial` once the block
     /// has begun. Ordered rule: two cells, see [`rule`](crate::rule).
     pub marks: u64,
-    /// Address of the lane's `u32`: the serial of the first launch that was cut since the word was last 0.
+    /// Address of the lane's `u32`: the serial of the first launch that was cut since the word was last 0. While it is not
+    /// 0, later launches of the lane turn away as if the stop word were set.
     pub away: u64,
-    /// The number of the launch: never 0, and not used again until the memory of the marks has been cleared.
+    /// The number of the launch: never 0, and not used again until the memory of the marks has been cleared. It should
+    /// grow from launch to launch: the ordered rule then needs one try where it would need several.
     pub serial: u32,
     pub mode: Mode,
 }

@@ -8,7 +8,7 @@ mod spdx;
 use anyhow::{Result, bail};
 
 use crate::fetch::Unavailable;
-use crate::{r#gen, kernels, workspace};
+use crate::{donors, r#gen, kernels, workspace};
 
 /// How much to check.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,7 @@ pub fn run(extent: Extent) -> Result<()> {
     if extent.fetched {
         report("generated interface", r#gen::run(true));
         report("compiled kernels", kernels::run(true, &[]));
+        report("compiled prologues", donors::run(true));
     }
     match failures {
         0 => Ok(()),
