@@ -9,6 +9,9 @@
 
 mod data;
 
+#[cfg(test)]
+mod tests;
+
 use crate::Control;
 use crate::machine::{Generation, Word};
 
