@@ -82,10 +82,13 @@ class Learning(unittest.TestCase):
         import torch
 
         job = build("distilbert", "best-effort", "training", batch=2, tokens=8)
+        first = job.fingerprint()
         once = self.iterations(job, 10)
         job.prepare()
+        self.assertEqual(job.fingerprint(), first)
         with torch.no_grad():
             job._weights[0][5] += 1
+        self.assertNotEqual(job.fingerprint(), first)
         self.assertNotEqual(self.iterations(job, 10)[9], once[9])
 
     def test_what_cannot_be_had_is_said(self):
