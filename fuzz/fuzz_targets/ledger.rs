@@ -11,7 +11,7 @@ fuzz_target!(|data: &[u8]| {
     let Some((place, rest)) = data.split_first_chunk::<4>() else { return };
     let mut bytes = vec![0; Reading::BYTES];
     bytes[..8].copy_from_slice(b"ebbledgr");
-    bytes[8..12].copy_from_slice(&1u32.to_ne_bytes());
+    bytes[8..12].copy_from_slice(&2u32.to_ne_bytes());
     let place = u32::from_ne_bytes(*place) as usize % bytes.len();
     for (to, from) in bytes[place..].iter_mut().zip(rest) {
         *to = *from;

@@ -42,13 +42,13 @@ pub unsafe fn zeroed<T>(count: usize) -> Option<&'static [T]> {
     Some(unsafe { std::slice::from_raw_parts(memory.as_ptr(), count) })
 }
 
-/// A copy of bytes, for ever.
-pub fn copy(bytes: &[u8]) -> Option<&'static [u8]> {
-    let memory = take(Layout::for_value(bytes))?;
+/// A copy of a list, for ever.
+pub fn copy<T: Copy>(list: &[T]) -> Option<&'static [T]> {
+    let memory = take(Layout::for_value(list))?.cast::<T>();
     // SAFETY: fresh memory of that length, which cannot overlap anything.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory.as_ptr(), bytes.len()) };
+    unsafe { ptr::copy_nonoverlapping(list.as_ptr(), memory.as_ptr(), list.len()) };
     // SAFETY: just written, and never reused.
-    Some(unsafe { std::slice::from_raw_parts(memory.as_ptr(), bytes.len()) })
+    Some(unsafe { std::slice::from_raw_parts(memory.as_ptr(), list.len()) })
 }
 
 /// In the child of a fork, where another thread may have been cut short in here: begins a new chunk.

@@ -21,7 +21,7 @@
 //! * `twins`: the rewritten kernels that a best-effort tenant launches instead, and the thread that makes them
 //! * `tenancy`: sharing the GPU: the gate, the keeper, the token, bursts; `channels`, which overhears the driver's `ioctl`
 //!
-//! Beside them: `undocumented` (functions without a header), `loader` (opens by absolute path), `own`, `thread`, `arena`, `lock`, `log` and, for tests, `fault`.
+//! Beside them: `undocumented` (functions without a header), `loader` (opens by absolute path), `own`, `thread`, `arena`, `heap`, `lock`, `log` and, for tests, `fault`.
 
 // The jumps of `loader` and `undocumented` are written for x86-64. Elsewhere these two rooms are shut: programs that open
 // the driver by its path are not seen there, and functions without a header are not exported.
@@ -34,6 +34,7 @@ mod entry;
 mod exports;
 mod fault;
 mod frames;
+mod heap;
 mod hooks;
 mod loader;
 mod lock;

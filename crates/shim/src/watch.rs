@@ -14,7 +14,7 @@ use crate::frames::Frames;
 use crate::lock::Lock;
 use crate::log::say;
 use crate::surroundings::Variables;
-use crate::{arena, channels, fault, next, tenancy};
+use crate::{arena, channels, fault, heap, next, tenancy, twins};
 
 /// What hooks work with.
 pub struct Watch {
@@ -116,6 +116,8 @@ pub fn give_up(watch: &'static Watch, name: &'static str) {
 extern "C" fn in_child() {
     LOCK.reset();
     arena::in_child();
+    heap::in_child();
+    twins::in_child();
     channels::in_child();
     tenancy::in_child();
     if WATCH.load(Ordering::Relaxed) != off() {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::Counter;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbledgr");
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 pub(crate) const SHARDS: usize = 16;
 /// A multiple of a cache line, so that shards share none.
@@ -55,6 +55,17 @@ pub(crate) struct KernelEntry {
     pub launches: AtomicU64,
     pub in_graphs: AtomicU64,
     pub blocks: AtomicU64,
+    /// Whether and how it can be stopped between its blocks, as a number of `guard`'s; zero: nobody has looked.
+    pub verdict: AtomicU32,
+    /// Launches of its twin, and how many of those were cut.
+    pub guarded: AtomicU64,
+    pub cut: AtomicU64,
+    /// How many of its launches were timed, how long they took together, and how long a block at most.
+    pub samples: AtomicU64,
+    pub sampled_ns: AtomicU64,
+    pub block_ns: AtomicU64,
+    /// How long it takes to stop, as promised; zero: nothing is.
+    pub certificate_ns: AtomicU64,
     pub name: Text<NAME_BYTES>,
 }
 

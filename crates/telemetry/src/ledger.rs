@@ -129,6 +129,35 @@ impl Kernel {
     pub fn in_graph(&self, times: u64) {
         self.entry.in_graphs.fetch_add(times, Ordering::Relaxed);
     }
+
+    /// What is thought of stopping it between its blocks.
+    pub fn judged(&self, verdict: u8) {
+        self.entry.verdict.store(verdict.into(), Ordering::Relaxed);
+    }
+
+    /// One of its launches was that of a twin.
+    #[inline]
+    pub fn guarded(&self) {
+        self.entry.guarded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So many launches of its twin were cut.
+    pub fn cut(&self, launches: u64) {
+        self.entry.cut.fetch_add(launches, Ordering::Relaxed);
+    }
+
+    /// A launch took so long, each of its blocks about so long, and it can be promised to stop within so long.
+    pub fn timed(&self, launch_ns: u64, block_ns: u64, certificate_ns: u64) {
+        self.entry.samples.fetch_add(1, Ordering::Relaxed);
+        self.entry.sampled_ns.fetch_add(launch_ns, Ordering::Relaxed);
+        self.entry.block_ns.fetch_max(block_ns, Ordering::Relaxed);
+        self.entry.certificate_ns.fetch_max(certificate_ns, Ordering::Relaxed);
+    }
+
+    /// How long it takes to stop, as promised so far.
+    pub fn certificate_ns(&self) -> Option<u64> {
+        Some(self.entry.certificate_ns.load(Ordering::Relaxed)).filter(|&time| time > 0)
+    }
 }
 
 fn describe(entry: &KernelEntry, identity: &KernelIdentity<'_>) {

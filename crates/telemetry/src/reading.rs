@@ -39,6 +39,18 @@ pub struct KernelReading {
     pub in_graphs: u64,
     /// Blocks of the launches of their own.
     pub blocks: u64,
+    /// The number of its verdict, in `guard`'s list; `None`: nobody has looked, or it is no number of a verdict.
+    pub verdict: Option<u8>,
+    /// Launches of their own that were those of a twin; and of these, how many were cut.
+    pub guarded: u64,
+    pub cut: u64,
+    /// Launches that were timed, and how long they took together.
+    pub samples: u64,
+    pub sampled_ns: u64,
+    /// The longest that one of its blocks was estimated to take; zero: not known.
+    pub block_ns: u64,
+    /// How long it takes to stop, as promised; zero: nothing is.
+    pub certificate_ns: u64,
 }
 
 impl Reading {
@@ -104,6 +116,13 @@ impl KernelReading {
     pub fn total(&self) -> u64 {
         self.launches.saturating_add(self.in_graphs)
     }
+
+    /// How long the GPU was busy with it, from the launches that were timed. `None` where none was.
+    pub fn gpu_ns(&self) -> Option<u64> {
+        let whole = u128::from(self.sampled_ns) * u128::from(self.total());
+        let time = whole.checked_div(u128::from(self.samples))?;
+        Some(u64::try_from(time).unwrap_or(u64::MAX))
+    }
 }
 
 fn counters(bytes: &[u8]) -> Vec<u64> {
@@ -129,6 +148,13 @@ fn kernel(bytes: &[u8], index: usize) -> Option<KernelReading> {
         launches: entry.word(offset_of!(KernelEntry, launches)),
         in_graphs: entry.word(offset_of!(KernelEntry, in_graphs)),
         blocks: entry.word(offset_of!(KernelEntry, blocks)),
+        verdict: u8::try_from(entry.half(offset_of!(KernelEntry, verdict))).ok().filter(|&number| number > 0),
+        guarded: entry.word(offset_of!(KernelEntry, guarded)),
+        cut: entry.word(offset_of!(KernelEntry, cut)),
+        samples: entry.word(offset_of!(KernelEntry, samples)),
+        sampled_ns: entry.word(offset_of!(KernelEntry, sampled_ns)),
+        block_ns: entry.word(offset_of!(KernelEntry, block_ns)),
+        certificate_ns: entry.word(offset_of!(KernelEntry, certificate_ns)),
     })
 }
 
@@ -219,6 +245,26 @@ mod tests {
         let gemm = &reading.kernels[1];
         assert_eq!((gemm.name.as_str(), gemm.module_hash), ("gemm", 7 << 100));
         assert_eq!((gemm.launches, gemm.blocks, gemm.parameter_bytes), (2, 15, 24));
+    }
+
+    #[test]
+    fn what_is_known_about_stopping_a_kernel_is_read() {
+        let identity = KernelIdentity { name: b"k", module_hash: 1, parameter_bytes: 0, parameter_count: 0 };
+        let reading = written(|ledger| {
+            let kernel = ledger.kernel(&identity).unwrap();
+            assert_eq!(kernel.certificate_ns(), None);
+            (0..10).for_each(|_| kernel.launched(1));
+            (0..4).for_each(|_| kernel.guarded());
+            kernel.cut(2);
+            kernel.judged(17);
+            kernel.timed(3_000, 700, 21_000);
+            kernel.timed(5_000, 600, 20_900);
+            assert_eq!(kernel.certificate_ns(), Some(21_000));
+        });
+        let kernel = &reading.kernels[0];
+        assert_eq!((kernel.verdict, kernel.guarded, kernel.cut), (Some(17), 4, 2));
+        assert_eq!((kernel.samples, kernel.block_ns, kernel.certificate_ns), (2, 700, 21_000));
+        assert_eq!(kernel.gpu_ns(), Some(40_000), "ten launches of 4 µs");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Functions and kernels: what a launch names.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use cuda_abi::{CUDA_SUCCESS, CUresult};
+use cuda_abi::{CUDA_SUCCESS, CUdevice, CUfunction_attribute, CUresult};
 use telemetry::{Kernel, KernelIdentity, Note};
 
 use super::{Frames, Module};
@@ -76,6 +76,10 @@ impl Frames {
     #[inline]
     pub fn function(&self, handle: usize) -> Option<&'static Frame> {
         self.functions.get(handle)
+    }
+
+    pub fn each_function(&self, mut look: impl FnMut(&'static Frame)) {
+        self.functions.each(&mut look);
     }
 }
 
@@ -157,6 +161,22 @@ impl Frame {
             }
         };
         (result == CUDA_SUCCESS).then(|| u32::try_from(offset.saturating_add(size)).unwrap_or(u32::MAX))
+    }
+
+    /// What holds for the kernel on a device, as far as the driver tells.
+    pub fn attribute(&self, attribute: CUfunction_attribute, device: CUdevice) -> Option<c_int> {
+        let mut value = 0;
+        let result: CUresult = match self.of {
+            Of::Module => {
+                // SAFETY: a handle that the driver gave out and that is about to be launched; a place for the answer.
+                unsafe { next::call::cuFuncGetAttribute(&mut value, attribute, self.handle()) }
+            }
+            Of::Library => {
+                // SAFETY: a handle that the driver gave out and that is about to be launched; a place for the answer.
+                unsafe { next::call::cuKernelGetAttribute(&mut value, attribute, self.handle(), device) }
+            }
+        };
+        (result == CUDA_SUCCESS).then_some(value)
     }
 
     fn handle<T>(&self) -> *mut T {

@@ -44,6 +44,21 @@ impl Image {
     fn of(source: &dyn Source) -> Image {
         identify(source).unwrap_or(Image::UNKNOWN)
     }
+
+    /// Where the bytes of such an image begin: behind the wrapper, if it has one. `None` for a wrapper that stands for
+    /// several images, which the driver links.
+    pub fn start(address: *const c_void) -> Option<Memory> {
+        const SINGLE: u32 = 1;
+        let mut head = [0; 16];
+        let outer = Memory { start: address.addr() };
+        let length = outer.read(0, &mut head);
+        let head = Head(&head[..length]);
+        match head.half(0)? {
+            WRAPPER if head.half(4)? == SINGLE => outer.elsewhere(head.word(8)?),
+            WRAPPER => None,
+            _ => Some(outer),
+        }
+    }
 }
 
 /// Fat binaries up to here are hashed whole.
@@ -67,7 +82,7 @@ const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 const ARCHIVE: u32 = u32::from_le_bytes(*b"!<ar");
 
 /// Bytes that may not be there.
-trait Source {
+pub trait Source {
     /// Fills as much of the buffer as there is, from an offset on.
     fn read(&self, offset: u64, buffer: &mut [u8]) -> usize;
     /// Another part of the same memory, for images that point to it.
@@ -75,8 +90,8 @@ trait Source {
 }
 
 #[derive(Clone, Copy)]
-struct Memory {
-    start: usize,
+pub struct Memory {
+    pub start: usize,
 }
 
 impl Source for Memory {
@@ -327,6 +342,20 @@ mod tests {
         wrapper[..4].copy_from_slice(&WRAPPER.to_le_bytes());
         wrapper[8..16].copy_from_slice(&(text.as_ptr().addr() as u64).to_le_bytes());
         assert_eq!(image(&wrapper), image(text));
+    }
+
+    #[test]
+    fn a_wrapper_of_several_images_has_no_beginning() {
+        let text = b".version 9.0\n\0";
+        let mut wrapper = [0; 24];
+        wrapper[..4].copy_from_slice(&WRAPPER.to_le_bytes());
+        wrapper[8..16].copy_from_slice(&(text.as_ptr().addr() as u64).to_le_bytes());
+        let start = |version: u32, wrapper: &mut [u8; 24]| {
+            wrapper[4..8].copy_from_slice(&version.to_le_bytes());
+            Image::start(wrapper.as_ptr().cast()).map(|memory| memory.start)
+        };
+        assert_eq!(start(1, &mut wrapper), Some(text.as_ptr().addr()));
+        assert_eq!(start(2, &mut wrapper), None);
     }
 
     #[test]

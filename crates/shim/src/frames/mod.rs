@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicUsize;
 use table::Table;
 
 pub use function::{Frame, Of};
-pub use image::Image;
+pub use image::{Image, Memory, Source};
 pub use module::Module;
 pub use record::Graph;
 

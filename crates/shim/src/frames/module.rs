@@ -2,19 +2,29 @@
 
 use super::{Frames, Image};
 use crate::arena;
+use crate::twins::{self, Kept};
 
 /// Code that was loaded.
 pub struct Module {
     pub image: Image,
+    /// Its bytes, where somebody may want twins of its kernels.
+    pub kept: Kept,
+}
+
+impl Module {
+    /// Of which nothing is kept.
+    pub const fn new(image: Image) -> Module {
+        Module { image, kept: Kept::nothing() }
+    }
 }
 
 /// What is not known to have been loaded through us.
-pub static STRANGE: Module = Module { image: Image::UNKNOWN };
+pub static STRANGE: Module = Module::new(Image::UNKNOWN);
 
 impl Frames {
     /// A module or library was loaded; its handle may have meant another one before.
-    pub fn loaded(&self, handle: usize, image: Image) -> Option<()> {
-        self.modules.put(handle, arena::place(Module { image })?)
+    pub fn loaded(&self, handle: usize, module: Module) -> Option<()> {
+        self.modules.put(handle, arena::place(module)?)
     }
 
     /// The same code under another handle: the module of a library.
@@ -42,6 +52,7 @@ impl Frames {
         if let Some(module) = self.modules.remove(handle) {
             self.modules.retain(|other| !std::ptr::eq(other, module));
             self.functions.retain(|frame| !std::ptr::eq(frame.module, module));
+            twins::unloaded(module);
         }
     }
 }

@@ -64,6 +64,16 @@ impl<V> Table<V> {
         unsafe { value.as_ref() }
     }
 
+    /// Shows every value that is there.
+    pub fn each(&self, look: &mut dyn FnMut(&'static V)) {
+        for place in self.places().all {
+            // SAFETY: null, or a value that was put as a reference for ever.
+            if let Some(value) = unsafe { place.value.load(Ordering::Acquire).as_ref() } {
+                look(value);
+            }
+        }
+    }
+
     /// Forgets the values that are not to be kept.
     pub fn retain(&self, keep: impl Fn(&'static V) -> bool) {
         let Some(_held) = self.lock.acquire() else { return };

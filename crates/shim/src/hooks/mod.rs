@@ -121,8 +121,9 @@ mod watched {
         cuStreamAddCallback,
     };
     pub use super::module::{
-        cuFuncGetModule, cuKernelGetFunction, cuLibraryEnumerateKernels, cuLibraryGetKernel,
-        cuLibraryGetModule, cuLibraryLoadData, cuLibraryLoadFromFile, cuLibraryUnload, cuLinkComplete,
+        cuFuncGetModule, cuFuncSetAttribute, cuFuncSetCacheConfig, cuKernelGetFunction, cuKernelSetAttribute,
+        cuKernelSetCacheConfig, cuLibraryEnumerateKernels, cuLibraryGetKernel, cuLibraryGetModule,
+        cuLibraryLoadData, cuLibraryLoadFromFile, cuLibraryUnload, cuLinkComplete,
         cuModuleEnumerateFunctions, cuModuleGetFunction, cuModuleLoad, cuModuleLoadData, cuModuleLoadDataEx,
         cuModuleLoadFatBinary, cuModuleUnload,
     };

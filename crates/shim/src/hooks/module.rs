@@ -2,21 +2,37 @@
 
 #![allow(non_snake_case, clippy::too_many_arguments)]
 
-use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-use cuda_abi::{CUDA_SUCCESS, CUfunction, CUkernel, CUlibrary, CUmodule, CUresult};
+use cuda_abi::{
+    CUDA_SUCCESS, CUdevice, CUfunc_cache, CUfunction, CUfunction_attribute, CUkernel, CUlibrary, CUmodule,
+    CUresult,
+};
 use telemetry::{Counter, Note};
 
 use crate::entry::{Raw, Seen};
-use crate::frames::{Image, Of};
+use crate::frames::{Image, Module, Of};
 use crate::next;
+use crate::twins::{self, Kept};
 
-fn loaded(seen: &Seen, handle: usize, image: Image) {
-    seen.count(Counter::modules(image.kind));
-    if seen.watch.frames.loaded(handle, image).is_none() {
+fn loaded(seen: &Seen, handle: usize, module: Module) {
+    seen.count(Counter::modules(module.image.kind));
+    if seen.watch.frames.loaded(handle, module).is_none() {
         seen.watch.ledger.note(Note::OutOfMemory);
     }
+}
+
+fn in_memory(address: *const c_void) -> Module {
+    let image = Image::in_memory(address);
+    let kept = if twins::are_wanted() { Kept::in_memory(address, &image) } else { Kept::nothing() };
+    Module { image, kept }
+}
+
+fn in_file(path: &CStr) -> Module {
+    let image = Image::in_file(path);
+    let kept = if twins::are_wanted() { Kept::in_file(path, &image) } else { Kept::nothing() };
+    Module { image, kept }
 }
 
 fn found(seen: &Seen, handle: usize, of: Of, module: usize, name: &CStr) {
@@ -27,12 +43,12 @@ fn found(seen: &Seen, handle: usize, of: Of, module: usize, name: &CStr) {
 
 pub fn cuModuleLoad(seen: &Seen, module: Raw<*mut CUmodule>, path: Raw<*const c_char>) {
     let (Some(module), Some(path)) = (module.written(), path.text()) else { return };
-    loaded(seen, module.addr(), Image::in_file(path));
+    loaded(seen, module.addr(), in_file(path));
 }
 
 pub fn cuModuleLoadData(seen: &Seen, module: Raw<*mut CUmodule>, image: Raw<*const c_void>) {
     let Some(module) = module.written() else { return };
-    loaded(seen, module.addr(), Image::in_memory(image.value()));
+    loaded(seen, module.addr(), in_memory(image.value()));
 }
 
 pub fn cuModuleLoadDataEx<A, B, C>(
@@ -61,7 +77,7 @@ pub fn cuLibraryLoadData<A, B, C, D, E, F>(
     _: F,
 ) {
     let Some(library) = library.written() else { return };
-    loaded(seen, library.addr(), Image::in_memory(image.value()));
+    loaded(seen, library.addr(), in_memory(image.value()));
 }
 
 pub fn cuLibraryLoadFromFile<A, B, C, D, E, F>(
@@ -76,7 +92,7 @@ pub fn cuLibraryLoadFromFile<A, B, C, D, E, F>(
     _: F,
 ) {
     let (Some(library), Some(path)) = (library.written(), path.text()) else { return };
-    loaded(seen, library.addr(), Image::in_file(path));
+    loaded(seen, library.addr(), in_file(path));
 }
 
 pub fn cuModuleUnload(seen: &Seen, module: Raw<CUmodule>) {
@@ -129,6 +145,46 @@ pub fn cuKernelGetFunction(seen: &Seen, function: Raw<*mut CUfunction>, kernel: 
 pub fn cuFuncGetModule(seen: &Seen, module: Raw<*mut CUmodule>, function: Raw<CUfunction>) {
     let Some(module) = module.written() else { return };
     seen.watch.frames.home_of(function.handle(), module.addr());
+}
+
+pub fn cuFuncSetAttribute(
+    seen: &Seen,
+    function: Raw<CUfunction>,
+    attribute: Raw<CUfunction_attribute>,
+    value: Raw<c_int>,
+) {
+    if let Some(frame) = seen.watch.frames.function(function.handle()) {
+        twins::attribute_set(frame, attribute.value(), value.value(), None);
+    }
+}
+
+pub fn cuKernelSetAttribute(
+    seen: &Seen,
+    attribute: Raw<CUfunction_attribute>,
+    value: Raw<c_int>,
+    kernel: Raw<CUkernel>,
+    device: Raw<CUdevice>,
+) {
+    if let Some(frame) = seen.watch.frames.function(kernel.handle()) {
+        twins::attribute_set(frame, attribute.value(), value.value(), Some(device.value()));
+    }
+}
+
+pub fn cuFuncSetCacheConfig(seen: &Seen, function: Raw<CUfunction>, preference: Raw<CUfunc_cache>) {
+    if let Some(frame) = seen.watch.frames.function(function.handle()) {
+        twins::cache_set(frame, preference.value(), None);
+    }
+}
+
+pub fn cuKernelSetCacheConfig(
+    seen: &Seen,
+    kernel: Raw<CUkernel>,
+    preference: Raw<CUfunc_cache>,
+    device: Raw<CUdevice>,
+) {
+    if let Some(frame) = seen.watch.frames.function(kernel.handle()) {
+        twins::cache_set(frame, preference.value(), Some(device.value()));
+    }
 }
 
 pub fn cuModuleEnumerateFunctions(

@@ -6,19 +6,38 @@
 //! of the *smith*, a thread of this process. Until it has answered, and for kernels that it refuses, the original is
 //! launched.
 //!
-//! * `place`: what a kernel's frame knows of its twin
+//! * `wanted`: whether any of this may matter in this process
+//! * `kept`: images, from the moment they are loaded; `piece`: the part of one that a device runs
+//! * `place`: what a kernel's frame knows of its twin; `attributes`: what the program has set about it
+//! * `queue`, `smith`: who makes twins; `forge`: how
+//! * `cache`: rewritten images on disk; `demotions`: what was found out about kernels the hard way
 
+mod attributes;
+mod cache;
+mod demotions;
+mod forge;
+mod kept;
+mod piece;
 mod place;
+mod queue;
+mod smith;
+mod wanted;
 
+use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use cuda_abi::CUfunction;
+use cuda_abi::{CUDA_SUCCESS, CUdevice, CUfunc_cache, CUfunction, CUfunction_attribute, CUkernel};
 use guard::{Parameter, Reason, Rule, Verdict};
+use model::Nanos;
 
-use crate::frames::Frame;
+use crate::frames::{Frame, Module};
+use crate::{next, watch};
 
+pub use kept::Kept;
 pub use place::Place;
+pub use smith::starve;
+pub use wanted::are_wanted;
 
 /// A kernel that can be stopped between its blocks.
 pub struct Twin {
@@ -35,8 +54,23 @@ pub struct Twin {
 }
 
 impl Twin {
+    fn new(
+        kernel: CUkernel,
+        parameters: &'static [Parameter],
+        control_offset: u32,
+        frame: &'static Frame,
+        verdict: Verdict,
+    ) -> Twin {
+        let (handle, verdict) = (kernel.addr(), AtomicU8::new(verdict.number()));
+        Twin { handle, parameters, control_offset, frame, verdict }
+    }
+
     /// What to launch in place of the original: a kernel of a library, which any context takes for a function.
     pub fn kernel(&self) -> CUfunction {
+        ptr::without_provenance_mut(self.handle)
+    }
+
+    fn library_kernel(&self) -> CUkernel {
         ptr::without_provenance_mut(self.handle)
     }
 
@@ -53,10 +87,108 @@ impl Twin {
 /// want every launch guarded (`EBB_GUARD=now`).
 #[inline]
 pub fn of(frame: &'static Frame) -> Option<&'static Twin> {
+    frame.place.twin().or_else(|| if frame.place.is_answered() { None } else { ask(frame) })
+}
+
+#[cold]
+fn ask(frame: &'static Frame) -> Option<&'static Twin> {
+    /// How long a test waits for the smith, who may have much to do.
+    const PATIENCE: Nanos = Nanos::from_millis(60_000);
+    if !are_wanted() {
+        return None;
+    }
+    if frame.place.ask() {
+        let device = current_device();
+        frame.place.set_device(device);
+        frame.place.attributes.learn(frame, device);
+        if smith::order(queue::Order::Make(frame)).is_none() {
+            frame.place.unask();
+        }
+    }
+    if wanted::at_once() {
+        frame.place.wait(PATIENCE, smith::is_at_work);
+    }
     frame.place.twin()
 }
 
-/// Takes a twin out of use for good, in this process and in those to come.
+fn current_device() -> CUdevice {
+    let mut device = 0;
+    // SAFETY: a place for the answer.
+    let result = unsafe { next::call::cuCtxGetDevice(&mut device) };
+    if result == CUDA_SUCCESS { device } else { 0 }
+}
+
+/// Takes a twin out of use for good, in this process and in those to come. One whose blocks waited for others gets a second
+/// chance, in order, if it had not been launched so.
 pub fn demote(frame: &'static Frame, reason: Reason) {
-    frame.place.refuse(reason);
+    let stricter = match frame.place.twin().map(Twin::rule) {
+        Some(Rule::Plain) if reason == Reason::WaitsForOthers => Verdict::Guard(Rule::Ordered),
+        _ => Verdict::Refuse(reason),
+    };
+    frame.place.judge(stricter);
+    watch::quietly("a demotion", |watch| {
+        // The same kernel may go by several handles.
+        watch.frames.each_function(|other| {
+            if ptr::eq(other.module, frame.module) && other.name == frame.name && other.place.is_answered() {
+                other.place.judge(stricter);
+                entered(other);
+            }
+        });
+    });
+    // Not heard, it is not known to later runs, which find it out again.
+    let _ = smith::order(queue::Order::Remember(frame));
+}
+
+/// Has the ledger say what is thought of a kernel.
+fn entered(frame: &'static Frame) {
+    let Some(verdict) = frame.place.verdict() else { return };
+    watch::quietly("a verdict", |watch| {
+        if let Some(kernel) = frame.learned(watch).and_then(|learned| learned.kernel) {
+            kernel.judged(verdict.number());
+        }
+    });
+}
+
+/// A module is gone, and its kernels with it.
+pub fn unloaded(module: &'static Module) {
+    if are_wanted() {
+        module.kept.forget();
+        if smith::is_started() {
+            // Not heard, the rewritten code stays loaded.
+            let _ = smith::order(queue::Order::Forget(module));
+        }
+    }
+}
+
+/// The program has set an attribute of a kernel.
+pub fn attribute_set(
+    frame: &'static Frame,
+    attribute: CUfunction_attribute,
+    value: c_int,
+    device: Option<CUdevice>,
+) {
+    if are_wanted() {
+        frame.place.attributes.set(attribute, value);
+        follow(frame, device);
+    }
+}
+
+/// The program has said how a kernel likes its caches.
+pub fn cache_set(frame: &'static Frame, preference: CUfunc_cache, device: Option<CUdevice>) {
+    if are_wanted() {
+        frame.place.attributes.set_cache(preference);
+        follow(frame, device);
+    }
+}
+
+fn follow(frame: &'static Frame, device: Option<CUdevice>) {
+    if let Some(twin) = frame.place.twin() {
+        frame.place.attributes.copy_to(twin.library_kernel(), device.unwrap_or_else(current_device));
+    }
+}
+
+/// In the child of a fork, which has nothing loaded.
+pub fn in_child() {
+    kept::in_child();
+    smith::in_child();
 }

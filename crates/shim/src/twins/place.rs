@@ -1,14 +1,16 @@
 //! What a kernel's frame knows of its twin.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
+use cuda_abi::CUdevice;
 use guard::{Reason, Verdict};
 use model::Nanos;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
 use super::Twin;
+use super::attributes::Attributes;
 
 /// Nobody has asked yet; the smith has been asked; it has answered.
 const UNASKED: u32 = 0;
@@ -17,6 +19,9 @@ const ANSWERED: u32 = 2;
 
 pub struct Place {
     state: AtomicU32,
+    /// On which it was first launched.
+    device: AtomicI32,
+    pub attributes: Attributes,
     /// The number of the verdict, once there is an answer; zero before.
     verdict: AtomicU8,
     /// Null: none.
@@ -27,6 +32,8 @@ impl Place {
     pub const fn new() -> Place {
         Place {
             state: AtomicU32::new(UNASKED),
+            device: AtomicI32::new(0),
+            attributes: Attributes::new(),
             verdict: AtomicU8::new(0),
             twin: AtomicPtr::new(ptr::null_mut()),
         }
@@ -59,11 +66,32 @@ impl Place {
         self.answer();
     }
 
-    /// There is no twin, or none any more. Launches of it that are under way go on.
+    /// There is no twin.
     pub fn refuse(&self, reason: Reason) {
-        self.verdict.store(Verdict::Refuse(reason).number(), Ordering::Relaxed);
-        self.twin.store(ptr::null_mut(), Ordering::Release);
+        self.judge(Verdict::Refuse(reason));
         self.answer();
+    }
+
+    /// What is thought of it from now on. Launches of a twin that are under way go on.
+    pub fn judge(&self, verdict: Verdict) {
+        self.verdict.store(verdict.number(), Ordering::Relaxed);
+        match (verdict, self.twin()) {
+            (Verdict::Guard(_), Some(twin)) => twin.verdict.store(verdict.number(), Ordering::Relaxed),
+            _ => self.twin.store(ptr::null_mut(), Ordering::Release),
+        }
+    }
+
+    #[inline]
+    pub fn is_answered(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == ANSWERED
+    }
+
+    pub fn device(&self) -> CUdevice {
+        self.device.load(Ordering::Relaxed)
+    }
+
+    pub fn set_device(&self, device: CUdevice) {
+        self.device.store(device, Ordering::Relaxed);
     }
 
     /// What the smith, or somebody after him, has found. `None` before.
@@ -77,13 +105,13 @@ impl Place {
         let _ = futex::wake(&self.state, futex::Flags::PRIVATE, i32::MAX.unsigned_abs());
     }
 
-    /// Waits for the answer to a question that was asked, and no longer than this.
-    pub fn wait(&self, at_most: Nanos) {
+    /// Waits for the answer to a question that was asked, no longer than this, and only while somebody is there to answer.
+    pub fn wait(&self, at_most: Nanos, is_there: fn() -> bool) {
         const STEP: Nanos = Nanos::from_millis(10);
         let step = Timespec { tv_sec: 0, tv_nsec: STEP.0.cast_signed() };
         for _ in 0..at_most.0 / STEP.0 {
             // SYNC(twin-answer): pairs with the store in `answer`.
-            if self.state.load(Ordering::Acquire) != ASKED {
+            if self.state.load(Ordering::Acquire) != ASKED || !is_there() {
                 return;
             }
             let _ = futex::wait(&self.state, futex::Flags::PRIVATE, ASKED, Some(&step));
