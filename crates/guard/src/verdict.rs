@@ -1,5 +1,6 @@
 //! What may be done with a kernel, and why not more.
 
+use crate::machine::Facts;
 use std::fmt;
 
 /// Which blocks may be turned away when a launch is stopped.
@@ -34,19 +35,35 @@ impl Launch {
     pub const MOST_MARKS: u64 = 1 << 24;
     /// Most blocks that the ordered rule can count.
     pub const MOST_BLOCKS: u64 = (1 << 31) - 32;
+    /// Most blocks in clusters: the hardware's number of a cluster is computed with 24 bits.
+    pub const MOST_CLUSTERED_BLOCKS: u64 = 1 << 24;
 }
 
 impl Verdict {
+    /// The verdict on a kernel of which nothing is known but its name and its instructions.
+    pub fn on_sight(name: &str, facts: Facts) -> Verdict {
+        if ELSEWHERE.iter().any(|library| name.contains(library)) {
+            return Verdict::Refuse(Reason::Nccl);
+        }
+        match facts {
+            Facts { synchronises_grid: true, .. } => Verdict::Refuse(Reason::Cooperative),
+            Facts { may_wait: true, .. } => Verdict::Guard(Rule::Ordered),
+            Facts { .. } => Verdict::Guard(Rule::Plain),
+        }
+    }
+
     /// What becomes of the kernel's verdict in this launch. It can only become stricter.
     pub fn for_launch(self, launch: Launch) -> Verdict {
         let Verdict::Guard(rule) = self else { return self };
         if launch.cooperative {
             return Verdict::Refuse(Reason::Cooperative);
         }
-        if launch.blocks > Launch::MOST_BLOCKS {
+        let clustered = launch.cluster > 1;
+        let most = if clustered { Launch::MOST_CLUSTERED_BLOCKS } else { Launch::MOST_BLOCKS };
+        if launch.blocks > most {
             return Verdict::Refuse(Reason::GridTooLarge);
         }
-        match launch.cluster > 1 || launch.blocks > Launch::MOST_MARKS {
+        match clustered || launch.blocks > Launch::MOST_MARKS {
             true => Verdict::Guard(Rule::Ordered),
             false => Verdict::Guard(rule),
         }
@@ -69,6 +86,9 @@ impl Verdict {
         }
     }
 }
+
+/// Parts of names of kernels whose blocks wait for those of other GPUs.
+const ELSEWHERE: [&str; 2] = ["nccl", "nvshmem"];
 
 /// Numbers of refusals begin behind this one.
 const REFUSED: u8 = 16;
@@ -180,6 +200,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_seen_decides_first() {
+        let calm = Facts::default();
+        assert_eq!(Verdict::on_sight("gemm", calm), PLAIN);
+        let waits = Facts { may_wait: true, ..calm };
+        assert_eq!(Verdict::on_sight("scan", waits), Verdict::Guard(Rule::Ordered));
+        let synchronises = Facts { synchronises_grid: true, ..waits };
+        assert_eq!(Verdict::on_sight("solver", synchronises), Verdict::Refuse(Reason::Cooperative));
+        let nccl = Verdict::on_sight("_Z26ncclDevKernel_AllReduceXv", waits);
+        assert_eq!(nccl, Verdict::Refuse(Reason::Nccl));
+    }
+
+    #[test]
     fn a_launch_can_make_a_verdict_stricter() {
         assert_eq!(PLAIN.for_launch(SMALL), PLAIN);
         let ordered = Verdict::Guard(Rule::Ordered);
@@ -191,6 +223,7 @@ mod tests {
         };
         assert_eq!(refused(Launch { cooperative: true, ..SMALL }), Reason::Cooperative);
         assert_eq!(refused(Launch { blocks: 1 << 31, ..SMALL }), Reason::GridTooLarge);
+        assert_eq!(refused(Launch { blocks: 1 << 25, cluster: 2, ..SMALL }), Reason::GridTooLarge);
     }
 
     #[test]

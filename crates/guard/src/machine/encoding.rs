@@ -17,10 +17,34 @@ pub mod opcode {
     pub const BRA: u64 = 0x947;
     /// By a uniform predicate.
     pub const BRA_UNIFORM: u64 = 0x547;
+    /// To a fixed place.
+    pub const CALL_REL: u64 = 0x944;
     pub const EXIT: u64 = 0x94d;
     pub const NANOSLEEP: u64 = 0x95d;
     pub const BAR: u64 = 0xb1d;
     pub const B2R: u64 = 0x31c;
+}
+
+/// What an instruction does, wherever its operands are: nine bits of its opcode.
+pub mod operation {
+    pub const BRA: u64 = 0x147;
+    pub const BRX: u64 = 0x149;
+    pub const JMX: u64 = 0x14c;
+    pub const BRXU: u64 = 0x158;
+    pub const CALL_ABS: u64 = 0x143;
+    pub const CALL_REL: u64 = 0x144;
+    pub const LD: u64 = 0x180;
+    pub const LDG: u64 = 0x181;
+    pub const ATOM: u64 = 0x18a;
+    pub const ATOM_CAS: u64 = 0x18b;
+    pub const ATOM_FLOAT: u64 = 0x1a2;
+    pub const ATOMG_FLOAT: u64 = 0x1a3;
+    pub const ATOMG: u64 = 0x1a8;
+    pub const ATOMG_CAS: u64 = 0x1a9;
+}
+
+pub const fn operation_of(word: Word) -> u64 {
+    word[0] & 0x1ff
 }
 
 /// Twelve bits that say what an instruction does and where its operands are.
