@@ -200,11 +200,11 @@ class ForgetfulPrograms(Programs):
 
 
 class WholeCampaign(unittest.TestCase):
-    def campaign(self, picks, programs=Programs, **more):
+    def campaign(self, picks, programs=Programs, stand_in=STAND_IN, **more):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         ebb = Path(folder.name, "ebb")
-        ebb.write_text(STAND_IN)
+        ebb.write_text(stand_in)
         ebb.chmod(0o755)
         record = Record(Path(folder.name, "rows"))
         lengths = Lengths(phase=0.05, bursts=20, settle=0.02)
@@ -232,6 +232,13 @@ class WholeCampaign(unittest.TestCase):
         record, said = self.campaign(("ebb-shared",), parts=("bursts",), have_alone=True)
         self.assertEqual(len([row for row in record.rows if row["row"] == "bursts"]), len(BLOCKS))
         self.assertIn("daemon --domain shared", said)
+
+    def test_a_daemon_that_ends_is_a_remark_with_its_last_words(self):
+        failing = STAND_IN.replace("exec sleep 100", "echo no such card >&2; exit 1").replace(
+            "echo '{", "exit 1; echo '{"
+        )
+        record, _ = self.campaign(("ebb",), stand_in=failing, parts=("bursts",), have_alone=True)
+        self.assertIn("* ebb isolated: the daemon of ebb does not answer: no such card", table.remarks(record))
 
     def test_a_mode_that_cannot_be_is_a_remark(self):
         with contextlib.ExitStack() as stack:

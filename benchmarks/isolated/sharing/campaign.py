@@ -120,7 +120,7 @@ class Campaign:
         """One benchmark in one mode. A row that loses a tenant is not tried again; the others are."""
         rows = collections.deque(rows if name in self.parts else ())
         while rows:
-            if self._deadline and time.monotonic() > self._deadline:
+            if self._is_late():
                 self._remark(f"{mode.title}: not measured, the time was up")
                 return
             left = len(rows)
@@ -134,8 +134,11 @@ class Campaign:
                     return
 
     def _rows(self, mode, tenants, rows):
-        while rows:
+        while rows and not self._is_late():
             rows.popleft()(mode, *tenants)
+
+    def _is_late(self):
+        return self._deadline is not None and time.monotonic() > self._deadline
 
     def _remark(self, text):
         self.say(text)

@@ -19,6 +19,7 @@ MPS_CONTROL = "nvidia-cuda-mps-control"
 MPS_PID = f"{MPS_CONTROL}.pid"
 # Seconds for a daemon to come, and to go.
 MPS_PATIENCE = 8.0
+EBB_PATIENCE = 15.0
 MPS_OF_THE_MACHINE = Path("/tmp/nvidia-mps/control")
 PLACES_OF_MPS = ("/usr/local/nvidia/bin", "/usr/bin", "/usr/local/bin", "/opt/nvidia/bin")
 
@@ -184,9 +185,24 @@ class Ebb(Mode):
                 [self._ebb, "daemon", *self.domain], env=self._with_runtime(), stderr=log,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
-        # One that `ebb run` starts by itself would outlive this script.
-        time.sleep(0.3)
+        try:
+            self._await_daemon()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
+
+    def _await_daemon(self):
+        """One that `ebb run` starts by itself, because none answers yet, would be of another kind and outlive this."""
+        deadline = time.monotonic() + EBB_PATIENCE
+        while self._ask_status().returncode != 0:
+            if self._daemon.poll() is not None or time.monotonic() > deadline:
+                raise Unavailable(f"the daemon of ebb does not answer: {self._last_words()}")
+            time.sleep(0.05)
+
+    def _last_words(self):
+        lines = (self.folder / "daemon.log").read_text(errors="replace").strip().splitlines()
+        return " | ".join(lines[-2:])[-300:] or "it said nothing"
 
     def __exit__(self, *_):
         self._daemon.terminate()
@@ -207,14 +223,17 @@ class Ebb(Mode):
         return [self._ebb, "run", "--class", kind, "--", *command]
 
     def status(self):
-        try:
-            done = subprocess.run(
-                [self._ebb, "status", "-o", "json"], env=self._with_runtime(), capture_output=True, text=True,
-                timeout=5, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.SubprocessError) as error:
-            return str(error)
+        done = self._ask_status()
         return done.stdout or done.stderr
+
+    def _ask_status(self):
+        command = [self._ebb, "status", "-o", "json"]
+        try:
+            return subprocess.run(
+                command, env=self._with_runtime(), capture_output=True, text=True, timeout=5, check=False
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            return subprocess.CompletedProcess(command, 1, "", str(error))
 
 
 class EbbShared(Ebb):

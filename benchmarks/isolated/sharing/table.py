@@ -297,9 +297,13 @@ def judged_beside(record, sharing, name):
 
 
 def bars(record):
+    return bars_of(judged(record))
+
+
+def bars_of(judgements):
     rows = [
         (what, f"{value:.2f}" if isinstance(value, float) else value, bar, "met" if met else "**missed**")
-        for what, value, bar, met in judged(record)
+        for what, value, bar, met in judgements
     ]
     return "### Bars\n\n" + lines(("what", "measured", "bar", ""), rows) if rows else ""
 
