@@ -1,4 +1,5 @@
-//! Fetches what is NVIDIA's and therefore never committed: headers for `gen`, the compiler for `kernels`.
+//! Fetches what is NVIDIA's and therefore never committed: headers for `gen`, the compiler for `kernels` and `donors`, the
+//! disassembler for `twins`.
 //!
 //! Everything comes from PyPI as wheels, pinned by version and by hash, and is unpacked under `.cache/` in the
 //! repository. A folder there is named after its pins and appears by a rename, so that a folder which exists
@@ -77,6 +78,17 @@ pub const TOOLKIT: Bundle = Bundle {
     ],
 };
 
+/// Machine code as text, for checks of what the guard writes. It is newer than the compiler, as no older one is on PyPI.
+pub const DISASSEMBLER: Bundle = Bundle {
+    name: "cuda-disassembler",
+    platform: "manylinux2014_x86_64",
+    pins: &[pin(
+        "nvidia-cuda-nvdisasm",
+        "13.4.92",
+        "f35a5b6ddb64b6758c22c0b078c5b6ff6d54f7c240cd74bf131ab5bf13b6c3fe",
+    )],
+};
+
 /// The C front end which bindgen loads, so that nobody has to install one.
 pub const LIBCLANG: Bundle = Bundle {
     name: "libclang",
@@ -98,7 +110,7 @@ impl std::error::Error for Unavailable {}
 
 /// `cargo xtask fetch-cuda`
 pub fn everything() -> Result<()> {
-    for bundle in [&HEADERS, &TOOLKIT, &LIBCLANG] {
+    for bundle in [&HEADERS, &TOOLKIT, &DISASSEMBLER, &LIBCLANG] {
         println!("{}", fetch(bundle)?.display());
     }
     Ok(())

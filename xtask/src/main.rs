@@ -6,6 +6,7 @@ mod demo;
 mod donors;
 mod fetch;
 mod kernels;
+mod twins;
 mod workspace;
 
 #[cfg(feature = "headers")]
@@ -33,7 +34,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Download the pinned CUDA headers, CUDA compiler and libclang from PyPI into .cache/
+    /// Download the pinned CUDA headers, CUDA compiler, disassembler and libclang from PyPI into .cache/
     ///
     /// Needs python3 with pip. `gen` and `kernels` do this by themselves; nothing is downloaded twice. What is
     /// downloaded is never committed.
@@ -65,9 +66,17 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Compile the guard's test kernels, rewrite them, and disassemble what came out
+    ///
+    /// Uses the pinned nvcc and nvdisasm (fetched) and the machine's gcc.
+    Twins {
+        /// Write nothing; fail if the committed files are not what would be written
+        #[arg(long)]
+        check: bool,
+    },
     /// Check what no compiler checks: arrows between crates, dependencies' reasons, licences, files
     Check {
-        /// Also what `gen`, `kernels` and `donors` check; skipped with a message where the wheels cannot be fetched
+        /// Also what `gen`, `kernels`, `donors` and `twins` check; skipped with a message where the wheels cannot be fetched
         #[arg(long)]
         all: bool,
         /// Like --all, but fail where the wheels cannot be fetched
@@ -124,6 +133,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Gen { check } => r#gen::run(check),
         Chore::Kernels { check, names } => kernels::run(check, &names),
         Chore::Donors { check } => donors::run(check),
+        Chore::Twins { check } => twins::run(check),
         Chore::Check { all, require_network } => {
             check::run(check::Extent { fetched: all || require_network, network_required: require_network })
         }

@@ -8,7 +8,7 @@ mod spdx;
 use anyhow::{Result, bail};
 
 use crate::fetch::Unavailable;
-use crate::{donors, r#gen, kernels, workspace};
+use crate::{donors, r#gen, kernels, twins, workspace};
 
 /// How much to check.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,7 @@ pub fn run(extent: Extent) -> Result<()> {
         report("generated interface", r#gen::run(true));
         report("compiled kernels", kernels::run(true, &[]));
         report("compiled prologues", donors::run(true));
+        report("rewritten kernels", twins::run(true));
     }
     match failures {
         0 => Ok(()),
