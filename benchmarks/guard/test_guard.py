@@ -33,33 +33,26 @@ def kernels(*each):
 
 class Verdicts(unittest.TestCase):
     def test_every_verdict_has_a_side(self):
-        words = ("guard", "ordered guard", "refuse: it has no parameters", None)
+        words = ("guard", "ordered", "refuse", "unknown")
         found = [kernel.side for kernel in kernels(*(told(verdict=word) for word in words))]
         self.assertEqual(found, list(verdicts.SIDES))
 
     def test_why_it_was_refused_is_said(self):
-        plain, named = kernels(told(verdict="refuse: it is old"), told(verdict="refuse: it is old", reason="old"))
-        self.assertEqual([plain.reason, named.reason], ["it is old", "old"])
-
-    def test_launches_that_were_timed_stand_for_all(self):
-        (kernel,) = kernels(told(launches=90, in_graphs=10, samples=4, sampled_ns=400))
-        self.assertEqual(kernel.gpu_ns, 10_000.0)
+        whole, short, none = kernels(told(reason="old", sentence="it is old"), told(reason="old"), told(reason=None))
+        self.assertEqual([whole.reason, short.reason, none.reason], ["it is old", "old", ""])
 
     def test_time_is_covered_by_both_rules(self):
-        timed = {"samples": 1, "sampled_ns": 1}
-        some = kernels(
-            told(launches=60, **timed), told(verdict="ordered guard", launches=35, **timed),
-            told(verdict="refuse: x", launches=4, **timed), told(verdict=None, launches=1, **timed),
-        )  # fmt: skip
+        times = {"guard": 60, "ordered": 35, "refuse": 4, "unknown": 1}
+        some = kernels(*(told(verdict=verdict, gpu_ns=time) for verdict, time in times.items()))
         self.assertAlmostEqual(verdicts.covered(some), 0.95)
         self.assertEqual(verdicts.shares(some, lambda _: 1)["unjudged"], 0.25)
 
     def test_nothing_timed_is_not_nothing_covered(self):
-        self.assertIsNone(verdicts.covered(kernels(told())))
+        self.assertIsNone(verdicts.covered(kernels(told(gpu_ns=None))))
         self.assertIsNone(verdicts.ran_guarded([]))
 
     def test_launches_before_there_was_a_twin_are_not_guarded(self):
-        some = kernels(told(launches=10, guarded=9), told(verdict="refuse: x", launches=90))
+        some = kernels(told(launches=10, guarded=9), told(verdict="refuse", launches=90))
         self.assertEqual(verdicts.ran_guarded(some), 0.9)
 
     def test_what_nobody_counted_is_missing(self):
@@ -79,15 +72,14 @@ def compared(plain, storm, **more):
 
 class Tables(unittest.TestCase):
     def test_every_refusal_is_named_with_its_time(self):
-        timed = {"samples": 1, "sampled_ns": 1}
-        row = covered_row("bert-training-eager", told("a", launches=98, **timed), told("b", "refuse: x", 2, **timed))
+        refused = told("b", "refuse", 2, gpu_ns=2, sentence="x")
+        row = covered_row("bert-training-eager", told("a", launches=98, gpu_ns=98), refused)
         text = coverage.markdown(Record(rows=[row]))
         self.assertIn("| bert training | `b` | x | 2 | 2.0% |", text)
         self.assertIn("| 98.0% / 0.0% / 2.0% / 0.0% |", text)
 
     def test_the_three_trainings_have_a_higher_bar(self):
-        timed = {"samples": 1, "sampled_ns": 1}
-        some = (told("a", launches=98, **timed), told("b", "refuse: x", 2, **timed))
+        some = (told("a", gpu_ns=98), told("b", "refuse", gpu_ns=2))
         rows = [covered_row("bert-training-eager", *some), covered_row("with_cupy", *some)]
         self.assertEqual([met for *_, met in coverage.judged(Record(rows=rows))], [False, True])
 

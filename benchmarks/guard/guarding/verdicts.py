@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 
 PLAIN, ORDERED, REFUSED, UNJUDGED = SIDES = ("plain", "ordered", "refused", "unjudged")
-WORDS = {"guard": PLAIN, "ordered guard": ORDERED}
+WORDS = {"guard": PLAIN, "ordered": ORDERED, "refuse": REFUSED}
 SUMS = ("stops", "mid_grid", "whole", "relaunched", "watchdog")
 
 
@@ -24,7 +24,7 @@ class Kernel:
     in_graphs: int = 0
     cut: int = 0
     gpu_ns: float = 0.0
-    """Of all its launches, by those that were timed; 0 if none was."""
+    """Of all its runs, those in graphs too, by the launches that were timed; 0 if none was."""
 
 
 @dataclass
@@ -51,17 +51,10 @@ def reported(report):
 
 
 def kernel_of(told):
-    verdict = told.get("verdict") or ""
-    side = WORDS.get(verdict, REFUSED if verdict.startswith("refuse") else UNJUDGED)
-    reason = told.get("reason") or verdict.partition(": ")[2]
+    side = WORDS.get(told.get("verdict"), UNJUDGED)
+    why = told.get("sentence") or told.get("reason") or ""
     counts = [told.get(name, 0) for name in ("launches", "guarded", "in_graphs", "cut")]
-    return Kernel(told["name"], side, reason, *counts, gpu_ns(told))
-
-
-def gpu_ns(told):
-    """Launches that were timed stand for all."""
-    samples, launches = told.get("samples", 0), told.get("launches", 0) + told.get("in_graphs", 0)
-    return told.get("sampled_ns", 0) / samples * launches if samples else 0.0
+    return Kernel(told["name"], side, why, *counts, told.get("gpu_ns") or 0)
 
 
 def shares(kernels, weight):

@@ -7,17 +7,9 @@ import sys
 import time
 
 KERNELS = [
-    {
-        "name": "plain",
-        "verdict": "guard",
-        "launches": 900,
-        "guarded": 890,
-        "cut": 40,
-        "samples": 10,
-        "sampled_ns": 1000,
-    },
-    {"name": "scan", "verdict": "ordered guard", "launches": 90, "guarded": 90, "samples": 1, "sampled_ns": 100},
-    {"name": "whole", "verdict": "refuse: cooperative", "reason": "cooperative", "launches": 10, "in_graphs": 5},
+    {"name": "plain", "verdict": "guard", "launches": 900, "guarded": 890, "cut": 40, "gpu_ns": 90_000},
+    {"name": "scan", "verdict": "ordered", "launches": 90, "guarded": 90, "gpu_ns": 9_000},
+    {"name": "whole", "verdict": "refuse", "reason": "cooperative", "launches": 10, "in_graphs": 5, "gpu_ns": None},
 ]
 SUMS = {"stops": 50, "mid_grid": 40, "whole": 12, "relaunched": 52, "watchdog": 0}
 
