@@ -9,12 +9,16 @@ use std::borrow::Cow;
 pub mod kind {
     /// The empty section 0.
     pub const NONE: u32 = 0;
+    /// Instructions, constants and other contents.
+    pub const BYTES: u32 = 1;
     pub const SYMBOLS: u32 = 2;
     /// Relocations whose addend is in their record.
     pub const RELOCATIONS_WITH_ADDEND: u32 = 4;
     /// Without bytes in the file: memory that begins as zeros.
     pub const ZEROS: u32 = 8;
     pub const RELOCATIONS: u32 = 9;
+    /// Records about kernels, see [`info`](crate::info).
+    pub const INFO: u32 = 0x7000_0000;
 }
 
 /// No section of a cubin needs more, and a larger one would be a way to make a small file into a large one.
