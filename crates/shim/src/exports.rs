@@ -1,7 +1,8 @@
 //! The symbols of the library.
 //!
-//! Every function of the driver is exported and forwarded. One that hands over work passes the gate first (`tenancy`). After the call, its hook looks on, if it has one; where it
-//! has none (`entry::Unwatched`) nothing is left of that line, and the function is a load and a jump.
+//! Every function of the driver is exported and forwarded. One that hands over work passes the gate first (`tenancy`); one
+//! that may meet kernels which were cut has them completed first (`guard`). After the call, its hook looks on, if it has
+//! one; where it has none (`entry::Unwatched`) nothing is left of that line, and the function is a load and a jump.
 
 #![allow(non_snake_case, clippy::too_many_arguments)]
 
@@ -11,11 +12,14 @@ use cuda_abi::{CUresult, Function};
 
 use crate::entry::{self, Raw};
 use crate::hooks::{self, seen};
-use crate::tenancy;
+use crate::{guard, tenancy};
 
 /// What a call does: it goes to the driver, but for those that are answered here. A named import hides a glob.
 mod chosen {
     pub use crate::address::{cuGetProcAddress, cuGetProcAddress_v2};
+    pub use crate::guard::launch::{
+        cuLaunchKernel, cuLaunchKernel_ptsz, cuLaunchKernelEx, cuLaunchKernelEx_ptsz,
+    };
     pub use crate::next::call::*;
     pub use crate::tenancy::around::{
         cuCtxDestroy, cuCtxDestroy_v2, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2,
@@ -39,6 +43,11 @@ macro_rules! export_each {
                     true => tenancy::admit(),
                     false => None,
                 };
+                guard::before(
+                    const { guard::touch(stringify!($name)) },
+                    const { hooks::is_per_thread(stringify!($name)) },
+                    [$(guard::stream_in(&$arg)),*],
+                );
                 // SAFETY: passed on to our caller.
                 let result = unsafe { chosen::$name($($arg),*) };
                 entry::observe(seen::$name, stringify!($name), result, || ($({

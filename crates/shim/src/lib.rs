@@ -19,6 +19,7 @@
 //! * `frames`: what is known about a handle: names and hashes of kernels, nodes of graphs, learned once
 //! * `watch`: this process's ledger and what becomes of it in a fork
 //! * `twins`: the rewritten kernels that a best-effort tenant launches instead, and the thread that makes them
+//! * `guard`: stopping between the blocks of a kernel, and what must wait until cut launches are whole again
 //! * `tenancy`: sharing the GPU: the gate, the keeper, the token, bursts; `channels`, which overhears the driver's `ioctl`
 //!
 //! Beside them: `undocumented` (functions without a header), `loader` (opens by absolute path), `own`, `thread`, `arena`, `heap`, `lock`, `log` and, for tests, `fault`.
@@ -34,6 +35,7 @@ mod entry;
 mod exports;
 mod fault;
 mod frames;
+mod guard;
 mod heap;
 mod hooks;
 mod loader;

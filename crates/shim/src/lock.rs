@@ -1,9 +1,10 @@
 //! A lock that nobody waits for without a bound.
 //!
-//! What it guards is short: no call of the driver is made under it but the opening itself. Who cannot have it in
-//! time does without: a call is then forwarded and not counted, which is better than a program that hangs.
+//! What it guards is short: no call of the driver is made under it but the opening itself, and what must come into a
+//! stream in the order in which it is written down (`guard`). Who cannot have it in time does without: a call is then
+//! forwarded and not counted, which is better than a program that hangs.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use rustix::thread::futex;
 use rustix::time::Timespec;
@@ -12,7 +13,7 @@ use rustix::time::Timespec;
 pub struct Lock {
     state: AtomicU32,
     /// The thread that holds it, to see when one asks for what it has.
-    owner: AtomicU32,
+    owner: AtomicUsize,
 }
 
 const FREE: u32 = 0;
@@ -26,12 +27,12 @@ pub struct Held<'a>(&'a Lock);
 
 impl Lock {
     pub const fn new() -> Lock {
-        Lock { state: AtomicU32::new(FREE), owner: AtomicU32::new(0) }
+        Lock { state: AtomicU32::new(FREE), owner: AtomicUsize::new(0) }
     }
 
     /// `None` when this thread has it already, or somebody else for too long.
     pub fn acquire(&self) -> Option<Held<'_>> {
-        let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let own = thread();
         // SYNC(lock): pairs with the release in `Held::drop`.
         if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             if self.owner.load(Ordering::Relaxed) == own {
@@ -64,6 +65,12 @@ impl Lock {
         self.owner.store(0, Ordering::Relaxed);
         self.state.store(FREE, Ordering::Relaxed);
     }
+}
+
+/// A number that no two threads share: where something of theirs lies. The kernel's own number would cost a system call.
+pub fn thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr())
 }
 
 impl Drop for Held<'_> {

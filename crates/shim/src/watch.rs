@@ -14,7 +14,7 @@ use crate::frames::Frames;
 use crate::lock::Lock;
 use crate::log::say;
 use crate::surroundings::Variables;
-use crate::{arena, channels, fault, heap, next, tenancy, twins};
+use crate::{arena, channels, fault, guard, heap, next, tenancy, twins};
 
 /// What hooks work with.
 pub struct Watch {
@@ -120,6 +120,7 @@ extern "C" fn in_child() {
     twins::in_child();
     channels::in_child();
     tenancy::in_child();
+    guard::in_child();
     if WATCH.load(Ordering::Relaxed) != off() {
         WATCH.store(ptr::null_mut(), Ordering::Relaxed);
     }

@@ -36,17 +36,35 @@ mod launch;
 mod module;
 mod stream;
 
-/// Whether a function hands work to the GPU, by how its name begins. Host functions are work for the host.
+/// Whether a function hands work to the GPU, by how its name begins. Host functions are work for the host; launches that
+/// may be guarded pass the gate only if they are not (`guard::launch`).
 pub const fn hands_over_work(name: &str) -> bool {
     const BEGINNINGS: [&str; 4] = ["cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset"];
     let mut index = 0;
     while index < BEGINNINGS.len() {
         if begins(name, BEGINNINGS[index]) {
-            return !begins(name, "cuLaunchHostFunc");
+            return !begins(name, "cuLaunchHostFunc") && !begins(name, "cuLaunchKernel");
         }
         index += 1;
     }
     false
+}
+
+/// Whether stream 0 means the thread's own: the twins for programs that were compiled so.
+pub const fn is_per_thread(name: &str) -> bool {
+    ends(name, "_ptsz") || ends(name, "_ptds")
+}
+
+const fn ends(name: &str, ending: &str) -> bool {
+    let (name, ending) = (name.as_bytes(), ending.as_bytes());
+    let mut index = 1;
+    while index <= ending.len() {
+        if index > name.len() || name[name.len() - index] != ending[ending.len() - index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 const fn begins(name: &str, beginning: &str) -> bool {
@@ -155,9 +173,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn endings_say_what_stream_0_means() {
+        assert!(is_per_thread("cuLaunchKernel_ptsz") && is_per_thread("cuMemcpy_ptds"));
+        assert!(!is_per_thread("cuLaunchKernel") && !is_per_thread("ptsz"));
+    }
+
+    #[test]
     fn launches_graphs_copies_and_fills_are_work() {
-        let work =
-            ["cuLaunchKernelEx_ptsz", "cuGraphLaunch", "cuMemcpyHtoDAsync_v2", "cuMemsetD32", "cuLaunch"];
+        let work = ["cuLaunchGrid", "cuGraphLaunch", "cuMemcpyHtoDAsync_v2", "cuMemsetD32", "cuLaunch"];
         assert!(work.into_iter().all(hands_over_work));
         let others =
             ["cuLaunchHostFunc", "cuMemAlloc_v2", "cuGraphInstantiate", "cuLaunc", "", "cuStreamSynchronize"];

@@ -12,23 +12,30 @@ use cuda_abi::{
 };
 
 use super::{streams, taken};
-use crate::next;
+use crate::{guard, next};
 
 fn stream_ends(stream: CUstream) {
     taken().iter().for_each(|post| post.streams.forget(stream.addr()));
+    guard::stream_ends(stream);
 }
 
 /// Which of our streams and events are in it is not known; those that are not are soon known again.
-fn context_ends(_: CUcontext) {
+fn context_ends(context: CUcontext) {
+    forget();
+    guard::context_ends(context);
+}
+
+fn context_of_device_ends(device: CUdevice) {
+    forget();
+    guard::context_of_device_ends(device);
+}
+
+fn forget() {
     for post in taken() {
         post.streams.forget_all();
         post.flight.forget();
         post.raise.forget();
     }
-}
-
-fn context_of_device_ends(_: CUdevice) {
-    context_ends(std::ptr::null_mut());
 }
 
 /// Nobody asks the driver about a stream when the capture begins, nor until it is over.

@@ -20,7 +20,7 @@ use super::post::{Gate, Post};
 use super::raise::Raiser;
 use super::turn::{STOP_AGAIN, Turn};
 use crate::log::say;
-use crate::{channels, thread};
+use crate::{channels, guard, thread};
 
 /// How often a keeper looks round that has nothing to do.
 const IDLE_ROUND: Nanos = Nanos::from_millis(250);
@@ -56,14 +56,19 @@ pub struct Keeper {
 
 /// Starts the keeper of a post. `false` if there can be none.
 pub fn start(post: &'static Post) -> bool {
+    follow_the_end();
+    let argument = ptr::from_ref(post).cast_mut().cast::<c_void>();
+    thread::start(keep, argument)
+}
+
+/// Has the end of the program wait for threads that may be calling the driver.
+pub fn follow_the_end() {
     static ONCE: AtomicBool = AtomicBool::new(false);
     if !ONCE.swap(true, Ordering::Relaxed) {
         // Registered after the driver's own, which came with its first context, and so called before it.
         // SAFETY: a function that may be called at any time.
         unsafe { libc::atexit(at_exit) };
     }
-    let argument = ptr::from_ref(post).cast_mut().cast::<c_void>();
-    thread::start(keep, argument)
 }
 
 extern "C" fn keep(post: *mut c_void) -> *mut c_void {
@@ -71,11 +76,12 @@ extern "C" fn keep(post: *mut c_void) -> *mut c_void {
     let post: &'static Post = unsafe { &*post.cast_const().cast() };
     thread::begin(c"ebb-keeper");
     let kept = panic::catch_unwind(AssertUnwindSafe(|| Keeper::new(post).run()));
-    if kept.is_err() {
+    let _awake = kept.unwrap_or_else(|_| {
         say!("the keeper of GPU {} failed; nothing is held back from now on", post.device());
-    }
-    let _awake = Awake::now();
+        Awake::now()
+    });
     post.set_gate(Gate::Open);
+    guard::let_go(Some(post.device()));
     let_go();
     ptr::null_mut()
 }
@@ -113,15 +119,15 @@ pub fn in_child() {
 }
 
 /// A keeper that is at work: the program's end waits for it, for a while.
-struct Awake;
+pub struct Awake(());
 
 impl Awake {
-    fn now() -> Awake {
+    pub fn now() -> Awake {
         AWAKE.fetch_add(1, Ordering::SeqCst);
-        Awake
+        Awake(())
     }
 
-    fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         ENDING.load(Ordering::SeqCst) || RETIRED.load(Ordering::SeqCst)
     }
 }
@@ -148,21 +154,23 @@ impl Keeper {
         }
     }
 
-    fn run(&mut self) {
-        loop {
+    /// Until the program ends or hooks are off. It is awake still when it returns: there is something left to do.
+    fn run(&mut self) -> Awake {
+        let awake = loop {
             let awake = Awake::now();
             if awake.is_over() {
-                break;
+                break awake;
             }
             let seen = self.post.bell();
             let rest = self.round(board::now());
             drop(awake);
             self.post.rest(seen, rest);
-        }
+        };
         // Nobody should have to wait until the process is gone.
         if let Some(seat) = self.post.seat() {
             self.turn.leave(seat, board::now());
         }
+        awake
     }
 
     /// One round; gives how long to sleep.

@@ -7,8 +7,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(pub usize);
 
-const LEGACY: usize = 1;
-const PER_THREAD: usize = 2;
+/// Handles that mean default streams, whichever way a program was compiled.
+pub const LEGACY: usize = 1;
+pub const PER_THREAD: usize = 2;
 
 impl Key {
     /// `per_thread`: whether the call was one for which stream 0 means the thread's own.
@@ -26,6 +27,16 @@ impl Key {
         self.0 & 3 == PER_THREAD
     }
 
+    /// Whether it is the default stream that all threads share.
+    pub fn is_legacy(self) -> bool {
+        self.0 == LEGACY
+    }
+
+    /// A handle by which the calling thread may name it in any call.
+    pub fn handle(self) -> usize {
+        if self.is_of_thread() { PER_THREAD } else { self.0 }
+    }
+
     /// Where to look first, in a table of so many places.
     #[inline]
     pub fn place(self, places: usize) -> usize {
@@ -41,8 +52,7 @@ pub fn spread(handle: usize, places: usize) -> usize {
 
 /// A number that no two threads share, marked as what it is.
 fn thread() -> usize {
-    thread_local!(static PLACE: u8 = const { 0 });
-    PLACE.with(|place| std::ptr::from_ref(place).addr() << 2 | PER_THREAD)
+    crate::lock::thread() << 2 | PER_THREAD
 }
 
 #[cfg(test)]

@@ -16,13 +16,15 @@ pub mod around;
 mod burst;
 mod flight;
 mod keeper;
-mod key;
+pub mod key;
 mod lever;
 mod membership;
 mod post;
 mod raise;
 mod streams;
 mod turn;
+
+pub use keeper::{Awake, follow_the_end};
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -83,6 +85,11 @@ fn take(device: CUdevice) {
 fn taken() -> &'static [Post] {
     // SYNC(posts): pairs with the store in `take`.
     &POSTS[..TAKEN.load(Ordering::Acquire)]
+}
+
+/// Whether this process is no tenant, and has nobody who keeps its posts.
+pub fn is_nobody() -> bool {
+    taken().is_empty()
 }
 
 /// Whether this process is at work on one GPU only.

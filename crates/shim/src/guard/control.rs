@@ -1,0 +1,285 @@
+//! The words by which host and GPU speak about stopping, and our own two streams.
+//!
+//! In *device memory*, where every block can look cheaply: the stop word, a word that is always zero (for launches that no
+//! stop may cut), and the *away* words, one for each lane and one for the helper stream. They have an allocation of their
+//! own, because latency tenants open it from other processes to raise the stop word.
+//!
+//! In *pinned memory*, where the host can look cheaply: how many gates each lane has arrived at and passed, how far our own
+//! streams are, and a copy of the away words for when somebody asks for it.
+//!
+//! The *control stream* has the highest priority and carries nothing that takes time. The *helper stream* runs what is left
+//! of launches that were cut. Neither waits for the program's default stream.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use cuda_abi::{CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUdeviceptr, CUipcMemHandle, CUstream};
+use model::Nanos;
+
+use super::driver::{self, Operations, ok};
+use crate::next;
+
+/// Streams of one context that can have guarded launches.
+pub const LANES: usize = 64;
+
+/// The size in which the driver hands out device memory: so that nothing of anybody else lies in what others open.
+const DEVICE_BYTES: usize = 2 << 20;
+/// Where the words lie in device memory. Those that blocks look at are a cache line apart.
+const ZERO: u64 = 128;
+const AWAY: u64 = 256;
+const AWAY_APART: u64 = 128;
+/// The away word behind those of the lanes.
+const HELPER: usize = LANES;
+const AWAY_BYTES: usize = (LANES + 1) * AWAY_APART as usize;
+
+/// Where the words lie in pinned memory, in words: two for each lane, two for our streams, and the copy of the away words.
+const COUNTS: usize = 0;
+const OURS: usize = 2 * LANES;
+const COPY: usize = OURS + 2;
+const PINNED_BYTES: usize = (COPY + AWAY_BYTES / 4) * 4;
+
+/// How long the control stream may take for what should take microseconds.
+const PATIENCE: Nanos = Nanos::from_millis(1_000);
+
+pub struct Control {
+    device: AtomicU64,
+    pinned: AtomicPtr<AtomicU32>,
+    /// The pinned memory as the GPU sees it.
+    pinned_device: AtomicU64,
+    control: AtomicUsize,
+    helper: AtomicUsize,
+    /// Numbers of the last commands to our streams.
+    commands: [AtomicU32; 2],
+}
+
+/// Our own streams.
+#[derive(Clone, Copy)]
+pub enum Own {
+    Control,
+    Helper,
+}
+
+/// The away words as they were at one moment.
+pub struct Aways<'a>(&'a Control);
+
+impl Aways<'_> {
+    /// The serial of the first launch that was cut in a lane since it was last whole; zero: none.
+    pub fn lane(&self, lane: usize) -> u32 {
+        self.0.word(COPY + lane * (AWAY_APART as usize / 4)).load(Ordering::Acquire)
+    }
+
+    pub fn helper(&self) -> u32 {
+        self.lane(HELPER)
+    }
+}
+
+impl Control {
+    pub const fn new() -> Control {
+        Control {
+            device: AtomicU64::new(0),
+            pinned: AtomicPtr::new(ptr::null_mut()),
+            pinned_device: AtomicU64::new(0),
+            control: AtomicUsize::new(0),
+            helper: AtomicUsize::new(0),
+            commands: [const { AtomicU32::new(0) }; 2],
+        }
+    }
+
+    /// Makes everything, in the calling thread's context. `None`: it cannot be had, and nothing is left of it.
+    pub fn make(&self) -> Option<()> {
+        let made = self.make_memory().and_then(|()| self.make_streams()).and_then(|()| self.clear());
+        if made.is_none() {
+            self.unmake();
+        }
+        made
+    }
+
+    fn make_memory(&self) -> Option<()> {
+        let mut device: CUdeviceptr = 0;
+        // SAFETY: a place for the answer.
+        ok(unsafe { next::call::cuMemAlloc_v2(&mut device, DEVICE_BYTES) })?;
+        self.device.store(device, Ordering::Relaxed);
+        let (mut pinned, mut seen) = (ptr::null_mut(), 0);
+        // SAFETY: a place for the answer. The memory is mapped for the device.
+        ok(unsafe {
+            next::call::cuMemHostAlloc(&mut pinned, PINNED_BYTES, cuda_abi::CU_MEMHOSTALLOC_DEVICEMAP)
+        })?;
+        self.pinned.store(pinned.cast(), Ordering::Relaxed);
+        // SAFETY: memory that was just allocated so, and a place for the answer.
+        ok(unsafe { next::call::cuMemHostGetDevicePointer_v2(&mut seen, pinned, 0) })?;
+        self.pinned_device.store(seen, Ordering::Relaxed);
+        // SAFETY: pinned memory of this size, which nobody else knows yet.
+        unsafe { ptr::write_bytes(pinned.cast::<u8>(), 0, PINNED_BYTES) };
+        Some(())
+    }
+
+    fn make_streams(&self) -> Option<()> {
+        let (mut least, mut greatest) = (0, 0);
+        // SAFETY: places for the answers.
+        ok(unsafe { next::call::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) })?;
+        // Streams of one priority share the hardware's queues, and one that waits at a gate holds up others behind it. So
+        // the helper has another priority than most streams of programs.
+        let helper = (least - 1).max(greatest);
+        for (place, priority) in [(&self.control, greatest), (&self.helper, helper)] {
+            const NON_BLOCKING: u32 = 1;
+            let mut stream: CUstream = ptr::null_mut();
+            // SAFETY: a place for the answer.
+            ok(unsafe { next::call::cuStreamCreateWithPriority(&mut stream, NON_BLOCKING, priority) })?;
+            place.store(stream.expose_provenance(), Ordering::Relaxed);
+        }
+        self.commands.iter().for_each(|command| command.store(0, Ordering::Relaxed));
+        Some(())
+    }
+
+    fn clear(&self) -> Option<()> {
+        let bytes = AWAY as usize + AWAY_BYTES;
+        // SAFETY: our own memory and stream.
+        ok(unsafe { next::call::cuMemsetD8Async(self.stop(), 0, bytes, self.stream(Own::Control)) })?;
+        self.command(Own::Control, Operations::new())
+    }
+
+    /// Gives back what there is, in its context.
+    pub fn unmake(&self) {
+        for stream in [&self.control, &self.helper] {
+            let handle = stream.swap(0, Ordering::Relaxed);
+            if handle != 0 {
+                // SAFETY: our own stream, which nobody uses any more.
+                let _ = unsafe { next::call::cuStreamDestroy_v2(driver::stream(handle)) };
+            }
+        }
+        let pinned = self.pinned.swap(ptr::null_mut(), Ordering::Relaxed);
+        if !pinned.is_null() {
+            // SAFETY: our own memory, which nobody uses any more.
+            let _ = unsafe { next::call::cuMemFreeHost(pinned.cast()) };
+        }
+        let device = self.device.swap(0, Ordering::Relaxed);
+        if device != 0 {
+            // SAFETY: our own memory, which nobody uses any more.
+            let _ = unsafe { next::call::cuMemFree_v2(device) };
+        }
+    }
+
+    /// In the child of a fork: what there was is the parent's.
+    pub fn forget(&self) {
+        self.control.store(0, Ordering::Relaxed);
+        self.helper.store(0, Ordering::Relaxed);
+        self.pinned.store(ptr::null_mut(), Ordering::Relaxed);
+        self.device.store(0, Ordering::Relaxed);
+    }
+
+    /// Where the stop word is. It lies at the beginning of its allocation.
+    pub fn stop(&self) -> u64 {
+        self.device.load(Ordering::Relaxed)
+    }
+
+    pub fn zero(&self) -> u64 {
+        self.stop() + ZERO
+    }
+
+    pub fn away(&self, lane: usize) -> u64 {
+        self.stop() + AWAY + lane as u64 * AWAY_APART
+    }
+
+    pub fn helper_away(&self) -> u64 {
+        self.away(HELPER)
+    }
+
+    pub fn stream(&self, own: Own) -> CUstream {
+        let place = match own {
+            Own::Control => &self.control,
+            Own::Helper => &self.helper,
+        };
+        driver::stream(place.load(Ordering::Relaxed))
+    }
+
+    /// The handle by which other processes open the memory that begins with the stop word.
+    pub fn handle(&self) -> Option<[u8; 64]> {
+        let mut handle = CUipcMemHandle { reserved: [0; 64] };
+        // SAFETY: a place for the answer, and an allocation of ours.
+        ok(unsafe { next::call::cuIpcGetMemHandle(&mut handle, self.stop()) })?;
+        Some(handle.reserved.map(|byte| byte as u8))
+    }
+
+    fn word(&self, index: usize) -> &AtomicU32 {
+        // SAFETY: inside the pinned memory, of which every word may be read as a number at any time; it is given back
+        // when nobody has a lane any more.
+        unsafe { &*self.pinned.load(Ordering::Relaxed).wrapping_add(index) }
+    }
+
+    fn address(&self, index: usize) -> u64 {
+        self.pinned_device.load(Ordering::Relaxed) + index as u64 * 4
+    }
+
+    /// The number of the last gate at which a lane has arrived, and its address for the GPU.
+    pub fn arrived(&self, lane: usize) -> (u32, u64) {
+        let index = COUNTS + 2 * lane;
+        (self.word(index).load(Ordering::Acquire), self.address(index))
+    }
+
+    /// The number of the last gate that a lane has passed.
+    pub fn passed(&self, lane: usize) -> (u32, u64) {
+        let index = COUNTS + 2 * lane + 1;
+        (self.word(index).load(Ordering::Acquire), self.address(index))
+    }
+
+    /// A lane begins anew, with no gate.
+    pub fn reset_counts(&self, lane: usize) {
+        self.word(COUNTS + 2 * lane).store(0, Ordering::Relaxed);
+        self.word(COUNTS + 2 * lane + 1).store(0, Ordering::Relaxed);
+    }
+
+    /// Gives operations to one of our streams; the number by which to ask whether they are done.
+    pub fn begin(&self, own: Own, operations: Operations) -> Option<u32> {
+        let number = self.commands[own as usize].load(Ordering::Relaxed).wrapping_add(1);
+        let operations = operations.write(self.address(OURS + own as usize), number);
+        ok(operations.give_to(self.stream(own)))?;
+        self.commands[own as usize].store(number, Ordering::Relaxed);
+        Some(number)
+    }
+
+    pub fn is_done(&self, own: Own, number: u32) -> bool {
+        let done = self.word(OURS + own as usize).load(Ordering::Acquire);
+        done.wrapping_sub(number).cast_signed() >= 0
+    }
+
+    /// Gives operations to one of our streams and waits until they are done. `None`: not within the time they may take.
+    fn command(&self, own: Own, operations: Operations) -> Option<()> {
+        let number = self.begin(own, operations)?;
+        let began = board::now();
+        while !self.is_done(own, number) {
+            if board::now().since(began) > PATIENCE {
+                return None;
+            }
+            std::hint::spin_loop();
+        }
+        Some(())
+    }
+
+    /// Raises or lowers the stop word. When this returns, every block that begins finds it so.
+    pub fn set_stop(&self, value: u32) -> Option<()> {
+        self.command(Own::Control, Operations::new().write(self.stop(), value))
+    }
+
+    /// Says that nothing in a lane is cut any more: its gate opens.
+    pub fn make_whole(&self, lane: usize) -> Option<()> {
+        self.begin(Own::Control, Operations::new().write(self.away(lane), 0)).map(drop)
+    }
+
+    /// Asks the GPU for the away words.
+    pub fn aways(&self) -> Option<Aways<'_>> {
+        let to: *mut AtomicU32 = self.pinned.load(Ordering::Relaxed).wrapping_add(COPY);
+        // SAFETY: as many bytes on both sides, in memory of ours.
+        ok(unsafe {
+            next::call::cuMemcpyDtoHAsync_v2(to.cast(), self.away(0), AWAY_BYTES, self.stream(Own::Control))
+        })?;
+        self.command(Own::Control, Operations::new())?;
+        Some(Aways(self))
+    }
+
+    /// Whether the context has failed, so that nothing that was asked of it will ever be done.
+    pub fn is_dead(&self) -> bool {
+        // SAFETY: our own stream.
+        let result = driver::relaxed(|| unsafe { next::call::cuStreamQuery(self.stream(Own::Control)) });
+        result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY
+    }
+}

@@ -1,0 +1,178 @@
+//! A job: what was cut is made again, on the helper stream.
+//!
+//! The launches before the gates at which lanes stand are made again in their order, lane by lane. The helper stream has
+//! an away word of its own: when a job is done, the word says whether all of it ran, and if not, which launch was the first
+//! to be cut again. Lanes that came before that launch are whole.
+
+use std::sync::atomic::Ordering;
+
+use cuda_abi::CUDA_SUCCESS;
+use guard::{Reason, Rule};
+use model::Nanos;
+
+use super::control::{Aways, LANES, Own};
+use super::driver::{Operations, ok};
+use super::lane::Lane;
+use super::record::{At, Launch, MOST_ATTRIBUTES};
+use super::resume::Counts;
+use super::site::Site;
+use crate::log::say;
+use crate::{next, twins};
+
+/// How much of a lane a job makes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything that was cut before the gate at which the lane stands.
+    All,
+    /// Only the first launch that was cut. Its blocks are still on the GPU, waiting for some that were turned away.
+    First,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    number: usize,
+    gate: u32,
+    part: Part,
+}
+
+pub struct Job {
+    /// By which the helper stream says that it is done.
+    number: u32,
+    pub began: Nanos,
+    entries: [Entry; LANES],
+    count: usize,
+}
+
+/// What a job is to make again.
+pub struct Plan {
+    entries: [Entry; LANES],
+    count: usize,
+}
+
+impl Plan {
+    pub fn new() -> Plan {
+        Plan { entries: [Entry { number: 0, gate: 0, part: Part::All }; LANES], count: 0 }
+    }
+
+    pub fn add(&mut self, lane: Lane, part: Part) {
+        let gate = lane.passed().wrapping_add(1);
+        self.entries[self.count] = Entry { number: lane.number(), gate, part };
+        self.count += 1;
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Begins to make everything again, in the calling thread's context, with launches that look at this stop word. `None`:
+    /// the driver refused.
+    pub fn begin(
+        self,
+        site: &'static Site,
+        aways: &Aways<'_>,
+        stop: u64,
+        counts: &mut Counts,
+        now: Nanos,
+    ) -> Option<Job> {
+        let control = &site.control;
+        let helper = control.stream(Own::Helper);
+        ok(Operations::new().write(control.helper_away(), 0).give_to(helper))?;
+        for entry in &self.entries[..self.count] {
+            let lane = Lane::at(site, entry.number);
+            again(lane, entry, aways.lane(entry.number), stop, counts)?;
+        }
+        let number = control.begin(Own::Helper, Operations::new())?;
+        counts.rounds += 1;
+        Some(Job { number, began: now, entries: self.entries, count: self.count })
+    }
+}
+
+/// Makes the launches of one lane again.
+fn again(lane: Lane, entry: &Entry, away: u32, stop: u64, counts: &mut Counts) -> Option<()> {
+    let (ring, control) = (&lane.state().ring, &lane.site.control);
+    let remains = lane.state().remains.load(Ordering::Relaxed);
+    let from = if remains != 0 { remains } else { away };
+    // Who put the records there has let go of the lock since.
+    drop(lane.lock());
+    let mut launch = Launch::blank(ring.frame(ring.before(entry.gate).next()?));
+    let cut = ring.before(entry.gate).skip_while(|at| ring.serial(*at) != from);
+    let most = if entry.part == Part::First { 1 } else { usize::MAX };
+    for at in cut.take(most) {
+        ring.read(at, &mut launch);
+        launch.attempts += 1;
+        if launch.rule == Rule::Ordered {
+            // SAFETY: a cell of ours, which no attempt under way uses.
+            ok(unsafe { next::call::cuMemsetD8Async(launch.cell(), 0, 8, control.stream(Own::Helper)) })?;
+        }
+        let result = launch.make(control.stream(Own::Helper), stop, control.helper_away());
+        if result != CUDA_SUCCESS {
+            say!("a launch that was cut could not be made again: {result:?}");
+            return None;
+        }
+        ring.attempted_again(at);
+        counts.cut += u64::from(launch.attempts == 1);
+        counts.relaunched += 1;
+    }
+    Some(())
+}
+
+impl Job {
+    pub fn is_done(&self, site: &Site) -> bool {
+        site.control.is_done(Own::Helper, self.number)
+    }
+
+    /// Opens the gates of lanes that are whole, and remembers how far the first that is not has come.
+    pub fn finish(&self, site: &'static Site, aways: &Aways<'_>) -> Option<()> {
+        let cut_again = aways.helper();
+        for entry in &self.entries[..self.count] {
+            let lane = Lane::at(site, entry.number);
+            let ring = &lane.state().ring;
+            let has = |at: At| cut_again != 0 && ring.serial(at) == cut_again;
+            if ring.before(entry.gate).any(has) {
+                lane.state().remains.store(cut_again, Ordering::Relaxed);
+                break;
+            }
+            if entry.part == Part::All {
+                lane.state().remains.store(0, Ordering::Relaxed);
+                site.control.make_whole(entry.number)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Blocks waited for others, and left when those were given to them: such a kernel is not cut again.
+    pub fn demote(&self, site: &'static Site, aways: &Aways<'_>) {
+        for entry in self.entries[..self.count].iter().filter(|entry| entry.part == Part::First) {
+            let ring = &Lane::at(site, entry.number).state().ring;
+            let away = aways.lane(entry.number);
+            if let Some(at) = ring.before(entry.gate).find(|at| ring.serial(*at) == away) {
+                twins::demote(ring.frame(at), Reason::WaitsForOthers);
+            }
+        }
+    }
+
+    pub fn frees(&self) -> bool {
+        self.entries[..self.count].iter().any(|entry| entry.part == Part::First)
+    }
+}
+
+impl Launch {
+    /// A launch to read others into.
+    fn blank(frame: &'static crate::frames::Frame) -> Launch {
+        Launch {
+            kernel: std::ptr::null_mut(),
+            frame,
+            grid: [0; 3],
+            block: [0; 3],
+            shared: 0,
+            rule: Rule::Plain,
+            serial: 0,
+            marks: 0,
+            attempts: 0,
+            attributes: [[0; 9]; MOST_ATTRIBUTES],
+            attribute_count: 0,
+            parameters: [0; _],
+            parameter_words: 0,
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! A guarded launch.
+//!
+//! The twin is launched in place of the kernel that the program names, with the same grid and the same parameters, and the
+//! control words behind them. What stands in the way of that (no twin yet, a capture, an attribute that we do not carry
+//! over) makes the launch an ordinary one: it waits at the gate of the post, and finds what was guarded before it whole.
+
+#![allow(non_snake_case, clippy::too_many_arguments)]
+
+use std::ffi::{c_uint, c_void};
+use std::sync::atomic::Ordering;
+
+use cuda_abi::{
+    CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+    CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+    CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CU_LAUNCH_PARAM_BUFFER_POINTER,
+    CU_LAUNCH_PARAM_BUFFER_SIZE, CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS, CUfunction,
+    CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream, CUstreamCaptureStatus,
+};
+use guard::{Reason, Rule, Verdict};
+
+use super::lane::{self, Kind, Lane};
+use super::marks::Wish;
+use super::record::{self, Attribute, Launch};
+use super::{mode, order, storm};
+use crate::frames::Frame;
+use crate::twins::{self, Twin};
+use crate::watch::Watch;
+use crate::{entry, next, tenancy, watch};
+
+/// A gate is put behind so many launches at the latest, so that their records can be forgotten.
+const GATE_EVERY: u32 = 128;
+/// Launches in flight in one lane. Fewer than the driver's own queue takes: a launch must not wait inside the driver, where
+/// it would hold locks, for a stream that stands at a gate.
+const MOST_IN_FLIGHT: u32 = 512;
+
+/// What a program asks for, by whichever call.
+struct Request {
+    config: CUlaunchConfig,
+    function: CUfunction,
+    parameters: *mut *mut c_void,
+    extra: *mut *mut c_void,
+    per_thread: bool,
+}
+
+macro_rules! launches {
+    ($($name:ident($per_thread:literal);)*) => {
+        $(
+            /// # Safety
+            /// As the driver's manual says.
+            #[inline(always)]
+            pub unsafe fn $name(
+                function: CUfunction, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+                shared: c_uint, stream: CUstream, parameters: *mut *mut c_void, extra: *mut *mut c_void,
+            ) -> CUresult {
+                let config = || CUlaunchConfig {
+                    gridDimX: gx, gridDimY: gy, gridDimZ: gz, blockDimX: bx, blockDimY: by, blockDimZ: bz,
+                    sharedMemBytes: shared, hStream: stream, attrs: std::ptr::null_mut(), numAttrs: 0,
+                };
+                let request = || Request { config: config(), function, parameters, extra, per_thread: $per_thread };
+                // SAFETY: the arguments of a launch, passed on to our caller.
+                let ordinary = || unsafe {
+                    next::call::$name(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra)
+                };
+                // SAFETY: the arguments of a launch, passed on to our caller.
+                unsafe { launch(request, stream, $per_thread, ordinary) }
+            }
+        )*
+    };
+}
+launches! {
+    cuLaunchKernel(false);
+    cuLaunchKernel_ptsz(true);
+}
+
+macro_rules! extended_launches {
+    ($($name:ident($per_thread:literal);)*) => {
+        $(
+            /// # Safety
+            /// As the driver's manual says.
+            #[inline(always)]
+            pub unsafe fn $name(
+                config: *const CUlaunchConfig, function: CUfunction, parameters: *mut *mut c_void,
+                extra: *mut *mut c_void,
+            ) -> CUresult {
+                // SAFETY: passed on to our caller.
+                let ordinary = || unsafe { next::call::$name(config, function, parameters, extra) };
+                if config.is_null() {
+                    return ordinary();
+                }
+                // SAFETY: not null, so a configuration that the driver is about to read.
+                let config = unsafe { config.read() };
+                let request = || Request { config, function, parameters, extra, per_thread: $per_thread };
+                // SAFETY: the arguments of a launch, passed on to our caller.
+                unsafe { launch(request, config.hStream, $per_thread, ordinary) }
+            }
+        )*
+    };
+}
+extended_launches! {
+    cuLaunchKernelEx(false);
+    cuLaunchKernelEx_ptsz(true);
+}
+
+/// # Safety
+/// What is requested must be a launch as the driver's manual describes it.
+#[inline(always)]
+unsafe fn launch(
+    request: impl FnOnce() -> Request,
+    stream: CUstream,
+    per_thread: bool,
+    ordinary: impl FnOnce() -> CUresult,
+) -> CUresult {
+    let mut refused = None;
+    if mode::is_guarded() {
+        // SAFETY: passed on to our caller.
+        match unsafe { guarded(&request()) } {
+            Guarded::Yes => return CUDA_SUCCESS,
+            Guarded::No => {}
+            Guarded::Refused(frame) => refused = Some(frame),
+        }
+    }
+    let _inside = tenancy::admit();
+    order::before(order::Touch::Streams, per_thread, [Some(stream)]);
+    let result = ordinary();
+    if let Some(frame) = refused.filter(|_| result == CUDA_SUCCESS) {
+        twins::demote(frame, Reason::RefusedByDriver);
+    }
+    result
+}
+
+enum Guarded {
+    Yes,
+    No,
+    /// The driver did not take the twin. Whether it is the twin's fault, the original shows.
+    Refused(&'static Frame),
+}
+
+/// # Safety
+/// As of `launch`.
+unsafe fn guarded(request: &Request) -> Guarded {
+    let Some(watch) = watch::of_this_process() else { return Guarded::No };
+    let Some(frame) = watch.frames.function(request.function.addr()) else { return Guarded::No };
+    let mut result = Guarded::No;
+    entry::guarded(watch, "guard", || {
+        let Some(twin) = twins::of(frame) else { return };
+        // SAFETY: passed on to our caller.
+        if let Some(launch) = unsafe { draft(request, twin) } {
+            result = enter(request, watch, launch);
+        }
+    });
+    result
+}
+
+/// The launch of the twin, as far as the request says it.
+///
+/// # Safety
+/// As of `launch`.
+unsafe fn draft(request: &Request, twin: &'static Twin) -> Option<Launch> {
+    let config = &request.config;
+    let parameter_words = twin.control_offset as usize / 8;
+    if parameter_words * 8 > record::MOST_BYTES {
+        return None;
+    }
+    let mut launch = Launch {
+        kernel: twin.kernel(),
+        frame: twin.frame,
+        grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+        shared: config.sharedMemBytes,
+        rule: twin.rule(),
+        serial: 0,
+        marks: 0,
+        attempts: 0,
+        attributes: [[0; 9]; record::MOST_ATTRIBUTES],
+        attribute_count: 0,
+        parameters: [0; _],
+        parameter_words,
+    };
+    // SAFETY: the attributes of a launch.
+    let (cooperative, cluster) = unsafe { carry_over(config, &mut launch)? };
+    let asked = guard::Launch { cooperative, cluster, blocks: launch.blocks() };
+    let Verdict::Guard(rule) = Verdict::Guard(launch.rule).for_launch(asked) else { return None };
+    launch.rule = rule;
+    // SAFETY: the parameters of a launch of the kernel whose twin this is.
+    unsafe { pack(request, twin, &mut launch)? };
+    Some(launch)
+}
+
+/// Copies the attributes that the twin is to have. Whether the launch is cooperative, and the size of its clusters; `None`
+/// when it asks for something that a launch which may be made twice cannot have.
+///
+/// # Safety
+/// The configuration must be one that the driver may read.
+unsafe fn carry_over(config: &CUlaunchConfig, launch: &mut Launch) -> Option<(bool, u32)> {
+    let count = if config.attrs.is_null() { 0 } else { config.numAttrs as usize };
+    if count > record::MOST_ATTRIBUTES {
+        return None;
+    }
+    let (mut cooperative, mut cluster) = (false, 1);
+    for index in 0..count {
+        // SAFETY: so many attributes are there for the driver to read.
+        let attribute: Attribute = unsafe { config.attrs.wrapping_add(index).cast::<Attribute>().read() };
+        match CUlaunchAttributeID(attribute[0] as u32) {
+            CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = attribute[1] as u32 != 0,
+            CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
+                let sides = [attribute[1] as u32, (attribute[1] >> 32) as u32, attribute[2] as u32];
+                cluster = sides.into_iter().fold(1, u32::saturating_mul);
+            }
+            // A launch that may begin before the one before it has ended could not be held back.
+            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION => continue,
+            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+            | CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
+            | CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
+            | CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => return None,
+            _ => {}
+        }
+        launch.attributes[launch.attribute_count] = attribute;
+        launch.attribute_count += 1;
+    }
+    Some((cooperative, cluster))
+}
+
+/// Copies the parameters, which a program gives one by one or in a buffer.
+///
+/// # Safety
+/// As of `launch`.
+unsafe fn pack(request: &Request, twin: &Twin, launch: &mut Launch) -> Option<()> {
+    let packed = launch.parameters.as_mut_ptr().cast::<u8>();
+    let room = twin.control_offset as usize;
+    if !request.parameters.is_null() {
+        for (index, parameter) in twin.parameters.iter().enumerate() {
+            let (offset, size) = (parameter.offset as usize, parameter.size as usize);
+            // SAFETY: there is a pointer for every parameter of the kernel.
+            let from = unsafe { request.parameters.wrapping_add(index).read() };
+            if from.is_null() || offset.checked_add(size)? > room {
+                return None;
+            }
+            // SAFETY: so many bytes are there for the driver to read; where they go, it was just seen.
+            unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), packed.wrapping_add(offset), size) };
+        }
+        return Some(());
+    }
+    if request.extra.is_null() {
+        return twin.parameters.is_empty().then_some(());
+    }
+    // SAFETY: a list as the driver reads it.
+    let (from, bytes) = unsafe { buffer(request.extra)? };
+    // SAFETY: so many bytes are there for the driver to read, and no more are copied than there is room for.
+    unsafe { std::ptr::copy_nonoverlapping(from, packed, bytes.min(room)) };
+    Some(())
+}
+
+/// The buffer in a list of extra arguments.
+///
+/// # Safety
+/// The list must be one that the driver may read.
+unsafe fn buffer(extra: *mut *mut c_void) -> Option<(*const u8, usize)> {
+    const LONGEST: usize = 8;
+    let (mut from, mut bytes) = (std::ptr::null::<u8>(), None);
+    for index in 0..LONGEST {
+        // SAFETY: a list goes on until its end.
+        let name = unsafe { extra.wrapping_add(2 * index).read() };
+        if name.is_null() {
+            break;
+        }
+        // SAFETY: every name has a value behind it.
+        let value = unsafe { extra.wrapping_add(2 * index + 1).read() };
+        match name {
+            CU_LAUNCH_PARAM_BUFFER_POINTER => from = value.cast_const().cast(),
+            // SAFETY: under this name the driver reads a size.
+            CU_LAUNCH_PARAM_BUFFER_SIZE => bytes = Some(unsafe { value.cast::<usize>().read_unaligned() }),
+            _ => return None,
+        }
+    }
+    Some((from, bytes?)).filter(|(from, _)| !from.is_null())
+}
+
+/// Puts a launch into its lane.
+fn enter(request: &Request, watch: &Watch, mut launch: Launch) -> Guarded {
+    let key = lane::key(request.config.hStream, request.per_thread);
+    if is_captured(watch, key.handle(), key.is_legacy()) {
+        return Guarded::No;
+    }
+    let Some(lane) = Lane::made_for(key) else { return Guarded::No };
+    storm::begin_if_asked();
+    order::gate_others(lane);
+    make_room(lane);
+    let Some(held) = lane.lock() else { return Guarded::No };
+    lane.free();
+    if place_marks(lane, &mut launch).is_none() {
+        return Guarded::No;
+    }
+    let (state, control) = (lane.state(), &lane.site.control);
+    let gate = lane.gates().wrapping_add(1);
+    if state.ring.push(&launch, gate).is_none() {
+        return Guarded::No;
+    }
+    if launch.make(lane.stream(), control.stop(), control.away(lane.number())) != CUDA_SUCCESS {
+        state.ring.pop(&launch);
+        return Guarded::Refused(launch.frame);
+    }
+    // Nobody but its own thread could put a gate into the default stream of a thread.
+    if lane.entered() >= GATE_EVERY || lane.kind() == Kind::OfThread {
+        lane.put_gate();
+    }
+    drop(held);
+    Guarded::Yes
+}
+
+/// Under the lane's lock.
+fn place_marks(lane: Lane, launch: &mut Launch) -> Option<()> {
+    const CELLS: u64 = 16;
+    let bytes = if launch.rule == Rule::Ordered { CELLS } else { launch.blocks() * 4 };
+    let (serial, era) = lane.site.next_serial();
+    let next_gate = lane.gates().wrapping_add(1);
+    let wish = Wish { lane: lane.number() as u32, bytes, era, next_gate, stream: lane.stream() };
+    let passed = |number: u32| lane.site.control.passed(number as usize).0;
+    launch.marks = lane.site.marks.take(&lane.state().cursor, &wish, passed)?;
+    launch.serial = serial;
+    Some(())
+}
+
+/// Waits while too much of a lane is in flight: until the oldest gate is passed.
+fn make_room(lane: Lane) {
+    if lane.in_flight() < MOST_IN_FLIGHT {
+        return;
+    }
+    let Some(held) = lane.lock() else { return };
+    lane.free();
+    drop(held);
+    if lane.in_flight() >= MOST_IN_FLIGHT {
+        lane.gate();
+        lane.wait_for(lane.passed().wrapping_add(1));
+    }
+}
+
+/// What goes into a graph is not guarded. The default stream cannot be captured, and to ask about it while another is
+/// would be an error.
+fn is_captured(watch: &Watch, stream: usize, legacy: bool) -> bool {
+    if legacy || watch.frames.captures.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let mut status = CUstreamCaptureStatus(0);
+    // SAFETY: a stream that the program is about to use, and a place for the answer.
+    let result = unsafe { next::call::cuStreamIsCapturing(super::driver::stream(stream), &mut status) };
+    result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE
+}

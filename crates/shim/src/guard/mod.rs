@@ -1,0 +1,86 @@
+//! The guard: stopping this process's kernels between their blocks, and letting them go on.
+//!
+//! A best-effort tenant in the shared domain launches twins (`twins`) whose blocks look, before they begin, at a word in
+//! device memory. While it is raised no block begins; those that began finish. What the program sees of that is time, and
+//! nothing else: launches that were cut are completed before anything that comes behind them, in the same stream or in one
+//! that waits for it, and before any question about them is answered.
+//!
+//! * `mode`: whether launches are guarded just now
+//! * `launch`: the launch of a twin; `record` keeps what is needed to make it again, `marks` which blocks have run
+//! * `lane`: a stream, its launches and its gates; `order`: which calls need a gate before them
+//! * `site`: the context of the lanes; `control`: the words by which host and GPU speak
+//! * `resume`: the steward, who stops and resumes; `job`: launches made again; `watchdog`: blocks that do not leave
+//! * `storm`: stops at random moments, for tests
+//! * `driver`: calls of the driver on our own account
+
+mod control;
+pub mod driver;
+mod job;
+mod lane;
+pub mod launch;
+mod marks;
+mod mode;
+mod order;
+mod record;
+mod resume;
+mod site;
+mod storm;
+mod watchdog;
+
+use cuda_abi::{CUcontext, CUdevice, CUstream};
+
+pub use mode::Mode;
+pub use mode::set as set_mode;
+pub use order::{before, stream_in, touch};
+pub use resume::{Counts, Steward, Wish, let_go};
+
+/// A stream is about to be destroyed. It was waited for.
+pub fn stream_ends(stream: CUstream) {
+    if site::any()
+        && let Some(lane) = lane::Lane::of(lane::key(stream, false))
+    {
+        lane.forget();
+    }
+}
+
+/// A context is about to be destroyed. Everything in it was waited for.
+pub fn context_ends(context: CUcontext) {
+    if site::any() {
+        site::close(|site| site.context() == context.expose_provenance());
+    }
+}
+
+/// A device's own context may be about to end.
+pub fn context_of_device_ends(device: CUdevice) {
+    if site::any() {
+        site::close(|site| site.device() == device);
+    }
+}
+
+/// The first site of a device: its number, and the handle by which others open the memory that begins with its stop word.
+pub fn stop_word(device: CUdevice) -> Option<StopWord> {
+    let site = site::all().find(|site| site.device() == device)?;
+    Some(StopWord { generation: site.generation(), site })
+}
+
+/// A stop word that can be published.
+pub struct StopWord {
+    /// Another one for every context.
+    pub generation: u32,
+    site: &'static site::Site,
+}
+
+impl StopWord {
+    pub fn handle(&self) -> Option<[u8; 64]> {
+        let _held = self.site.hold()?;
+        driver::within(self.site.context(), || self.site.control.handle())
+    }
+}
+
+/// In the child of a fork.
+pub fn in_child() {
+    site::in_child();
+    lane::in_child();
+    mode::in_child();
+    storm::in_child();
+}

@@ -1,0 +1,316 @@
+//! Stopping and resuming.
+//!
+//! The *steward* does both, in one thread: that of the keeper, or of a storm. It only ever looks and goes on; nothing in
+//! here waits for the GPU but for the few microseconds that the control stream takes.
+//!
+//! To stop, the stop word is raised, and gates are put behind everything that was launched, to see when the last block has
+//! left. To resume, the word is lowered; then every lane that was cut stands, sooner or later, at a gate, because behind a
+//! cut launch all others of its stream leave at once. What lies before that gate is made again on the helper stream
+//! (`job`), and the gate is opened when it ran whole. Lanes are resumed one by one as they arrive: one may well be waiting
+//! for another. Whoever stops again meanwhile stops the helper's launches too; the next resume goes on from there.
+
+use cuda_abi::CUdevice;
+use model::Nanos;
+
+use super::control::{Aways, LANES};
+use super::driver;
+use super::job::{Job, Part, Plan};
+use super::lane::Lane;
+use super::site::{self, SITES, Site};
+use super::watchdog;
+
+/// How long to sleep when there is nothing to do.
+const IDLE: Nanos = Nanos::from_millis(250);
+/// How often to look at what should happen any moment, what may take a while, and what takes long already.
+const SOON: Nanos = Nanos::from_micros(20);
+const LATER: Nanos = Nanos::from_micros(200);
+const MUCH_LATER: Nanos = Nanos::from_millis(2);
+
+/// What is to become of this process's work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    Go,
+    Stop,
+}
+
+/// What was done, for whoever keeps the tally.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub stops: u64,
+    pub cut: u64,
+    pub relaunched: u64,
+    pub rounds: u64,
+    pub watchdog: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is cut, and nothing can be.
+    Running,
+    Stopping {
+        since: Nanos,
+    },
+    Stopped,
+    /// The stop word is lowered; what was launched before that may be cut.
+    Resuming {
+        since: Nanos,
+    },
+}
+
+/// What the steward knows of a site.
+struct Stage {
+    generation: u32,
+    phase: Phase,
+    /// The gates behind what was launched when the phase began.
+    targets: [u32; LANES],
+    job: Option<Job>,
+    /// When the watchdog last did something here.
+    freed: Option<Nanos>,
+}
+
+pub struct Steward {
+    stages: [Stage; SITES],
+    pub counts: Counts,
+    /// How long the last stops took, each until the last block had left; taken away by whoever keeps the tally.
+    drained: Option<Nanos>,
+}
+
+impl Steward {
+    pub fn new() -> Steward {
+        const STAGE: Stage =
+            Stage { generation: 0, phase: Phase::Running, targets: [0; LANES], job: None, freed: None };
+        Steward { stages: [STAGE; SITES], counts: Counts::default(), drained: None }
+    }
+
+    /// How long the last stop took, told once.
+    pub fn drained(&mut self) -> Option<Nanos> {
+        self.drained.take()
+    }
+
+    /// Whether everything runs.
+    pub fn is_at_rest(&self) -> bool {
+        self.stages.iter().all(|stage| stage.phase == Phase::Running && stage.job.is_none())
+    }
+
+    /// The stop word was raised by somebody else and its reason is gone: whatever phase this is, something may be cut.
+    pub fn doubt(&mut self) {
+        for stage in self.stages.iter_mut().filter(|stage| stage.phase == Phase::Running) {
+            stage.phase = Phase::Stopped;
+        }
+    }
+
+    /// One look at all sites of a device (`None`: of all devices); how long to sleep. `again` is asked, once a stop word
+    /// is lowered, whether there is a reason to raise it again.
+    pub fn tend(
+        &mut self,
+        device: Option<CUdevice>,
+        wish: Wish,
+        again: &mut dyn FnMut() -> bool,
+        now: Nanos,
+    ) -> Nanos {
+        let mut rest = IDLE;
+        for (place, site) in site::places().iter().enumerate() {
+            if device.is_some_and(|device| device != site.device()) {
+                continue;
+            }
+            let Some(_held) = site.hold() else {
+                self.stages[place].phase = Phase::Running;
+                self.stages[place].job = None;
+                continue;
+            };
+            let look = || Some(self.tend_site(place, site, wish, again, now));
+            // A context that cannot be entered has failed; there is nothing left to resume.
+            rest = rest.min(driver::within(site.context(), look).unwrap_or(IDLE));
+        }
+        rest
+    }
+
+    fn tend_site(
+        &mut self,
+        place: usize,
+        site: &'static Site,
+        wish: Wish,
+        again: &mut dyn FnMut() -> bool,
+        now: Nanos,
+    ) -> Nanos {
+        self.know(place, site);
+        let rest = self.tend_job(place, site, now);
+        let next = match (self.stages[place].phase, wish) {
+            (Phase::Running, Wish::Go) => Some(IDLE),
+            (Phase::Running | Phase::Resuming { .. }, Wish::Stop) => self.begin_stop(place, site, now),
+            (Phase::Stopping { since }, Wish::Stop) => self.drain(place, site, since, now),
+            (Phase::Stopped, Wish::Stop) => Some(IDLE),
+            (Phase::Stopping { .. } | Phase::Stopped, Wish::Go) => self.begin_resume(place, site, again, now),
+            (Phase::Resuming { since }, Wish::Go) => self.resume(place, site, since, now),
+        };
+        // What the driver refused is tried again.
+        rest.min(next.unwrap_or(MUCH_LATER))
+    }
+
+    /// A site that is another than before begins anew.
+    fn know(&mut self, place: usize, site: &Site) {
+        let stage = &mut self.stages[place];
+        if stage.generation != site.generation() {
+            stage.generation = site.generation();
+            stage.job = None;
+            // Somebody may have raised the word since it was made.
+            stage.phase = Phase::Stopped;
+        }
+    }
+
+    fn begin_stop(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<Nanos> {
+        site.control.set_stop(1)?;
+        self.put_targets(place, site);
+        self.stages[place].phase = Phase::Stopping { since: now };
+        self.counts.stops += 1;
+        Some(SOON)
+    }
+
+    /// Puts gates behind everything that was launched so far.
+    fn put_targets(&mut self, place: usize, site: &'static Site) {
+        let stage = &mut self.stages[place];
+        stage.targets = [0; LANES];
+        stage.freed = None;
+        for lane in site.lanes() {
+            lane.gate();
+            stage.targets[lane.number()] = lane.gates();
+        }
+    }
+
+    /// Looks whether the last block has left.
+    fn drain(&mut self, place: usize, site: &'static Site, since: Nanos, now: Nanos) -> Option<Nanos> {
+        let targets = self.stages[place].targets;
+        if site.lanes().all(|lane| has_arrived(lane, targets[lane.number()])) {
+            self.stages[place].phase = Phase::Stopped;
+            self.drained = Some(now.since(since));
+            return Some(IDLE);
+        }
+        self.watch_over(place, site, since, now)?;
+        Some(pace(now.since(since)))
+    }
+
+    fn begin_resume(
+        &mut self,
+        place: usize,
+        site: &'static Site,
+        again: &mut dyn FnMut() -> bool,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        site.control.set_stop(0)?;
+        if again() {
+            // Whoever has work said so before he raised the word, which we may have lowered under his hands.
+            site.control.set_stop(1)?;
+            return Some(SOON);
+        }
+        self.put_targets(place, site);
+        self.stages[place].phase = Phase::Resuming { since: now };
+        self.resume(place, site, now, now)
+    }
+
+    /// Looks which lanes stand at a gate, and has what was cut made again.
+    fn resume(&mut self, place: usize, site: &'static Site, since: Nanos, now: Nanos) -> Option<Nanos> {
+        let targets = self.stages[place].targets;
+        let pending = |lane: &Lane| !lane.has_passed(targets[lane.number()]);
+        if !site.lanes().any(|lane| pending(&lane)) && self.stages[place].job.is_none() {
+            self.stages[place].phase = Phase::Running;
+            return Some(IDLE);
+        }
+        let stands = |lane: &Lane| pending(lane) && lane.arrived() != lane.passed();
+        if self.stages[place].job.is_none() && site.lanes().any(|lane| stands(&lane)) {
+            let aways = site.control.aways()?;
+            let mut plan = Plan::new();
+            site.lanes()
+                .filter(stands)
+                .filter(|lane| is_cut(&aways, lane))
+                .for_each(|lane| plan.add(lane, Part::All));
+            self.begin_job(place, site, plan, &aways, site.control.stop(), now)?;
+        }
+        self.watch_over(place, site, since, now)?;
+        Some(pace(now.since(since)))
+    }
+
+    fn begin_job(
+        &mut self,
+        place: usize,
+        site: &'static Site,
+        plan: Plan,
+        aways: &Aways<'_>,
+        stop: u64,
+        now: Nanos,
+    ) -> Option<()> {
+        if !plan.is_empty() {
+            self.stages[place].job = Some(plan.begin(site, aways, stop, &mut self.counts, now)?);
+        }
+        Some(())
+    }
+
+    /// Looks whether the job is done.
+    fn tend_job(&mut self, place: usize, site: &'static Site, now: Nanos) -> Nanos {
+        let Some(job) = self.stages[place].job.take() else { return IDLE };
+        let done = job.is_done(site).then(|| site.control.aways()).flatten();
+        let finished = done.and_then(|aways| {
+            if job.frees() {
+                job.demote(site, &aways);
+            }
+            job.finish(site, &aways)
+        });
+        if finished.is_some() {
+            return SOON;
+        }
+        let rest = pace(now.since(job.began));
+        self.stages[place].job = Some(job);
+        rest
+    }
+
+    /// What does not arrive may be waiting for blocks that were turned away.
+    fn watch_over(&mut self, place: usize, site: &'static Site, since: Nanos, now: Nanos) -> Option<()> {
+        let stage = &self.stages[place];
+        if stage.job.is_some() || !watchdog::is_due(stage.freed.unwrap_or(since), now) {
+            return Some(());
+        }
+        let aways = site.control.aways()?;
+        let plan = watchdog::plan(site, &stage.targets, &aways);
+        self.stages[place].freed = Some(now);
+        if plan.is_empty() {
+            return Some(());
+        }
+        self.counts.watchdog += 1;
+        // No stop may keep from them what they wait for.
+        self.begin_job(place, site, plan, &aways, site.control.zero(), now)
+    }
+}
+
+pub fn has_arrived(lane: Lane, gate: u32) -> bool {
+    super::marks::has_passed(lane.arrived(), gate)
+}
+
+fn is_cut(aways: &Aways<'_>, lane: &Lane) -> bool {
+    aways.lane(lane.number()) != 0
+}
+
+/// How often to look at something that has taken so long already.
+fn pace(long: Nanos) -> Nanos {
+    if long < Nanos::from_millis(3) {
+        SOON
+    } else if long < Nanos::from_millis(30) {
+        LATER
+    } else {
+        MUCH_LATER
+    }
+}
+
+/// From now on nothing is guarded and nothing stopped: what is cut is finished, within a bound.
+pub fn let_go(device: Option<CUdevice>) {
+    const AT_MOST: Nanos = Nanos::from_millis(5_000);
+    super::mode::end();
+    let mut steward = Steward::new();
+    let began = board::now();
+    loop {
+        let now = board::now();
+        let rest = steward.tend(device, Wish::Go, &mut || false, now);
+        if steward.is_at_rest() || now.since(began) > AT_MOST {
+            return;
+        }
+        std::thread::sleep(rest.min(LATER).into());
+    }
+}
