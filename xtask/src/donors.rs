@@ -6,12 +6,12 @@
 //! instructions stand for parameters of any length. An architecture for which it is not so has no prologue.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use object::read::elf::ElfFile64;
-use object::{LittleEndian, Object, ObjectSection};
+use cubin::kernel::Description;
+use guard::machine::encoding::{Generation, WORD_BYTES, Word, opcode, opcode_of, waiting_for_all};
 
 use crate::{compare, fetch, workspace};
 
@@ -19,8 +19,7 @@ use crate::{compare, fetch, workspace};
 struct Architecture {
     name: &'static str,
     same: &'static [&'static str],
-    /// `sm_90` has clusters, and another form of jumps.
-    generation: &'static str,
+    generation: Generation,
     /// Bytes of parameters. Before `sm_90`, what goes beyond the first 4096 lies elsewhere in the constant bank.
     most_parameter_bytes: u32,
 }
@@ -28,18 +27,18 @@ struct Architecture {
 const fn architecture(
     name: &'static str,
     same: &'static [&'static str],
-    generation: &'static str,
+    generation: Generation,
     most_parameter_bytes: u32,
 ) -> Architecture {
     Architecture { name, same, generation, most_parameter_bytes }
 }
 
 const ARCHITECTURES: [Architecture; 5] = [
-    architecture("80", &[], "Ampere", 4096),
-    architecture("86", &["88", "89"], "Ampere", 4096),
-    architecture("90", &["90a"], "Hopper", 32764),
-    architecture("100", &["100a", "103", "103a"], "Hopper", 32764),
-    architecture("120", &["120a", "121", "121a"], "Hopper", 32764),
+    architecture("80", &[], Generation::Ampere, 4096),
+    architecture("86", &["88", "89"], Generation::Ampere, 4096),
+    architecture("90", &["90a"], Generation::Hopper, 32764),
+    architecture("100", &["100a", "103", "103a"], Generation::Hopper, 32764),
+    architecture("120", &["120a", "121", "121a"], Generation::Hopper, 32764),
 ];
 
 /// Bytes of the control words, and of the parameters before them in the table that is kept.
@@ -50,17 +49,11 @@ const PAD: u32 = 8;
 const END: u64 = 54321;
 const OTHER_END: u64 = 54322;
 
-/// Opcodes, as in `guard::machine`.
-const BRA: u64 = 0x947;
-const EXIT: u64 = 0x94d;
-const NANOSLEEP: u64 = 0x95d;
 const NOP: u64 = 0x918;
 /// `LDC`, `ULDC`, `LDCU`, and how they say how much they load.
 const CONSTANT_LOADS: [u64; 3] = [0xb82, 0xab9, 0x7ac];
 const FOUR_BYTES: u64 = 4;
 const EIGHT_BYTES: u64 = 5;
-
-type Word = [u64; 2];
 
 /// Compiles the prologues; with `check`, compares instead of writing.
 pub fn run(check: bool) -> Result<()> {
@@ -96,7 +89,7 @@ pub fn run(check: bool) -> Result<()> {
 struct Donor {
     words: Vec<Word>,
     registers: u32,
-    barriers: u32,
+    barriers: u8,
     parameter_base: u32,
 }
 
@@ -134,7 +127,7 @@ fn differences(words: &[Word], others: &[Word], distance: u64) -> Result<Vec<(us
 /// Offsets of control words are multiples of 8. A load of 16 bytes would want more than that.
 fn at_most_eight_bytes(word: Word) -> bool {
     let size = word[1] >> 9 & 7;
-    !CONSTANT_LOADS.contains(&opcode(word)) || [FOUR_BYTES, EIGHT_BYTES].contains(&size)
+    !CONSTANT_LOADS.contains(&opcode_of(word)) || [FOUR_BYTES, EIGHT_BYTES].contains(&size)
 }
 
 /// What goes into the table.
@@ -147,19 +140,27 @@ struct Table {
 
 /// Takes the first instruction away, which sets the stack pointer and is the kernel's business; turns the second end
 /// into a jump to the first; and leaves out what lies behind the last instruction.
-fn finish(mut donor: Donor, generation: &str, reads: Vec<(usize, u32)>) -> Result<Table> {
+fn finish(mut donor: Donor, generation: Generation, reads: Vec<(usize, u32)>) -> Result<Table> {
     let words = &mut donor.words;
-    let length = words.iter().rposition(|word| opcode(*word) != NOP).context("there is nothing but NOPs")?;
-    ensure!(opcode(words[length]) == BRA, "the last instruction is not the compiler's endless loop");
+    let length =
+        words.iter().rposition(|word| opcode_of(*word) != NOP).context("there is nothing but NOPs")?;
+    ensure!(
+        opcode_of(words[length]) == opcode::BRA,
+        "the last instruction is not the compiler's endless loop"
+    );
     words.truncate(length);
     words.remove(0);
-    let sleep = |time| move |word: &Word| opcode(*word) == NANOSLEEP && word[0] >> 32 == time;
+    let sleep = |time| move |word: &Word| opcode_of(*word) == opcode::NANOSLEEP && word[0] >> 32 == time;
     let (end, other) = (only(words, sleep(END))?, only(words, sleep(OTHER_END))?);
     for at in [end, other] {
-        ensure!(words.get(at + 1).map(|word| opcode(*word)) == Some(EXIT), "no EXIT behind instruction {at}");
+        ensure!(
+            words.get(at + 1).map(|word| opcode_of(*word)) == Some(opcode::EXIT),
+            "no EXIT behind instruction {at}"
+        );
     }
-    words[other] = branch(generation, other, end);
-    let ours = |&index: &usize| opcode(words[index]) == EXIT && index != end + 1;
+    let place = |index: usize| index as u64 * WORD_BYTES;
+    words[other] = waiting_for_all(generation.branch(place(other), place(end)));
+    let ours = |&index: &usize| opcode_of(words[index]) == opcode::EXIT && index != end + 1;
     let exits = (0..words.len()).filter(ours).collect();
     let reads = reads.into_iter().map(|(index, bit)| (index - 1, bit)).collect();
     Ok(Table { donor, reads, end, exits })
@@ -172,38 +173,20 @@ fn only(words: &[Word], is_it: impl Fn(&Word) -> bool) -> Result<usize> {
     Ok(first)
 }
 
-fn opcode(word: Word) -> u64 {
-    word[0] & 0xfff
-}
-
-/// An unconditional jump backwards, waiting for all loads and stores.
-fn branch(generation: &str, from: usize, to: usize) -> Word {
-    let distance = (to as i64 - from as i64 - 1) * 16;
-    const SCHEDULE: u64 = 0x03ff_ea00_0380_0000;
-    match generation {
-        "Ampere" => [0x7947 | (distance as u64) << 32, SCHEDULE | (distance as u64 >> 32) & 0x3ffff],
-        _ => {
-            let units = (distance >> 2) as u64;
-            [0x7947 | (units & 0xff) << 16 | units >> 8 << 34, SCHEDULE | units >> 38 & 0x3ffff]
-        }
-    }
-}
-
 fn compile(ptxas: &Path, source: &str, name: &str, pad: u32) -> Result<Donor> {
     let number: u32 = name.trim_end_matches(|c: char| !c.is_ascii_digit()).parse()?;
     let scratch = tempfile::tempdir()?;
     let (input, output) = (scratch.path().join("donor.ptx"), scratch.path().join("donor.cubin"));
     fs::write(&input, adapted(source, name, number, pad))?;
     let result = Command::new(ptxas)
-        .args(["-v", &format!("-arch=sm_{name}")])
+        .arg(format!("-arch=sm_{name}"))
         .arg(&input)
         .arg("-o")
         .arg(&output)
         .output()
         .context("cannot run ptxas")?;
-    let log = String::from_utf8_lossy(&result.stderr).into_owned() + &String::from_utf8_lossy(&result.stdout);
-    ensure!(result.status.success(), "ptxas refused it:\n{log}");
-    read(&output, &log, pad)
+    ensure!(result.status.success(), "ptxas refused it:\n{}", String::from_utf8_lossy(&result.stderr));
+    read(&fs::read(&output)?)
 }
 
 fn adapted(source: &str, name: &str, number: u32, pad: u32) -> String {
@@ -212,27 +195,24 @@ fn adapted(source: &str, name: &str, number: u32, pad: u32) -> String {
     text.replace(".target sm_90", &format!(".target sm_{name}")).replace("pad[8]", &format!("pad[{pad}]"))
 }
 
-fn read(path: &PathBuf, log: &str, pad: u32) -> Result<Donor> {
-    let bytes = fs::read(path)?;
-    let elf = ElfFile64::<LittleEndian>::parse(&*bytes)?;
-    let code = elf.section_by_name(".text.donor").context("there is no code")?.data()?;
-    for section in elf.sections() {
-        let name = section.name()?;
-        ensure!(!(name.starts_with(".rel") && name.contains(".text")), "it wants to be linked: {name}");
-        ensure!(name != ".nv.shared.donor", "it uses shared memory");
-    }
+fn read(bytes: &[u8]) -> Result<Donor> {
+    let file = cubin::File::read(bytes)?;
+    let kernels = file.kernels();
+    let [kernel] = &kernels[..] else { bail!("there is not one kernel, but {}", kernels.len()) };
+    ensure!(kernel.shared.is_none(), "it uses shared memory");
+    ensure!(file.relocations_of(kernel.text).next().is_none(), "it wants to be linked");
     let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("half of 16 bytes"));
-    let words = code.chunks_exact(16).map(|word| [half(&word[..8]), half(&word[8..])]).collect();
-    let bank = elf.section_by_name(".nv.constant0.donor").context("there is no constant bank")?.size();
-    let parameter_base = u32::try_from(bank)? - pad - CONTROL;
-    Ok(Donor { words, registers: used(log, "registers")?, barriers: used(log, "barriers")?, parameter_base })
-}
-
-/// `Used 15 registers, used 1 barriers`
-fn used(log: &str, what: &str) -> Result<u32> {
-    let words: Vec<&str> = log.split([' ', ',', '\n']).collect();
-    let number = words.windows(2).find(|pair| pair[1] == what).and_then(|pair| pair[0].parse().ok());
-    number.with_context(|| format!("ptxas does not say how many {what}:\n{log}"))
+    let words = file.sections()[kernel.text].data.chunks_exact(16);
+    let info = kernel.info.context("nothing is said about it")?;
+    let description = Description::read(&file.sections()[info].data)?;
+    let registers = file.register_counts()?.of(kernel.symbol);
+    let base = description.parameter_base.context("nothing is said about its parameters")?;
+    Ok(Donor {
+        words: words.map(|word| [half(&word[..8]), half(&word[8..])]).collect(),
+        registers: registers.context("nothing is said about its registers")?,
+        barriers: description.barriers.context("nothing is said about its barriers")?,
+        parameter_base: base.into(),
+    })
 }
 
 const HEADER: &str = "// @generated by `cargo xtask donors` from donors/prologue.ptx; do not edit.\n";
@@ -265,7 +245,7 @@ use crate::prologue::{{ControlRead, Prologue}};
 
 #[rustfmt::skip]
 pub const SM_{name}: Prologue = Prologue {{
-    generation: Generation::{generation},
+    generation: Generation::{generation:?},
     end: {end},
     exits: &[{exits}],
     registers: {registers},
@@ -313,12 +293,5 @@ mod tests {
         let source = ".target sm_90\na pad[8];\nb;  // clusters\n";
         assert_eq!(adapted(source, "80", 80, 16), ".target sm_80\na pad[16];\n");
         assert_eq!(adapted(source, "90a", 90, 8), ".target sm_90a\na pad[8];\nb;  // clusters\n");
-    }
-
-    #[test]
-    fn what_the_assembler_says_it_used() {
-        let log = "ptxas info    : Used 15 registers, used 1 barriers, 392 bytes cmem[0]\n";
-        assert_eq!((used(log, "registers").unwrap(), used(log, "barriers").unwrap()), (15, 1));
-        assert!(used("nothing", "registers").is_err());
     }
 }
