@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "check.cuh"
+#include "clock.cuh"
 
 constexpr int LAUNCHES = 10;
-using Word = unsigned long long;
 constexpr double LATENCY_BLOCK_US = 20.0;
 constexpr double GRID_US = 20000.0;
 constexpr int IN_FLIGHT = 4;
@@ -41,12 +41,6 @@ static double now() {
     timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return time.tv_sec + time.tv_nsec * 1e-9;
-}
-
-__device__ Word global_ns() {
-    Word time;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(time));
-    return time;
 }
 
 // A launch of a burst. Blocks of the first write down when they began, those of the last when they ended.

@@ -5,18 +5,12 @@
 
 #pragma once
 
-using Word = unsigned long long;
+#include "clock.cuh"
+
 constexpr int LARGE_THREADS = 1024, LARGE_SHARED = 227 * 1024, LARGE_REGISTERS = 44;
 constexpr unsigned STREAMED = 1u << 25;  // 512 MiB in, 512 MiB out: far more than the L2 cache
 constexpr unsigned GAPS = 20000;
 constexpr unsigned GAP_NS = 8000;  // a warp that stood still for so long was off the GPU
-
-// The one clock that both processes can read on the GPU.
-__device__ Word global_ns() {
-    Word time;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
-    return time;
-}
 
 // One thread of the GPU watches for the time in which it did not run, and writes down both ends of it.
 struct Watch {
