@@ -21,6 +21,8 @@ pub enum Error {
     Taken { folder: PathBuf },
     #[error("{}{}: {message}", .path.display(), .line.map(|line| format!(":{line}")).unwrap_or_default())]
     Configuration { path: PathBuf, line: Option<usize>, message: String },
+    #[error("the shared domain needs MPS, and it cannot be had: {0}")]
+    Mps(#[from] mps::Error),
     #[error("the system refuses what a daemon needs ({0}); see the limits of this process")]
     System(#[from] io::Error),
     #[error("no daemon answers at {}; `ebb run` starts one, or start `ebb daemon` yourself", .socket.display())]

@@ -15,6 +15,7 @@
 //! * [`place`](Place): the folder with sockets, lock and log; `listener`: a socket that appears when it is ready
 //! * `server`: the one thread, connections, limits; [`serve`] is the whole life of a daemon
 //! * `registry`: boards, seats, tenants, ceilings applied; it knows no socket
+//! * `shared`: the service without which contexts do not run at the same time, kept up by a thread of its own
 //! * [`request`], [`report`]: what can be asked in words, and what is answered
 //! * [`client`], [`start`]: the other end
 //!
@@ -29,6 +30,7 @@ mod peer;
 mod place;
 mod registry;
 mod server;
+mod shared;
 
 pub mod client;
 pub mod report;

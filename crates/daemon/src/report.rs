@@ -33,12 +33,33 @@ pub struct Daemon {
     pub configuration: Option<String>,
     /// Registrations that were not granted since the start.
     pub refused: u64,
+    /// How tenants share a GPU here.
+    #[serde(default)]
+    pub domain: String,
+    /// The daemon's own MPS, in the shared domain of a real GPU.
+    #[serde(default)]
+    pub mps: Option<Mps>,
+}
+
+/// NVIDIA's multi-process service, as the daemon keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mps {
+    pub pipes: String,
+    pub up: bool,
+    /// Faults of one client that took the others along.
+    pub faults: u64,
+    /// How often it had to be started anew.
+    pub restarts: u64,
+    /// Who ended with the last fault.
+    pub victims: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {
     /// As NVIDIA's tools write it.
     pub uuid: String,
+    #[serde(default)]
+    pub domain: String,
     pub settings: Settings,
     /// Who may put best-effort work on the GPU now.
     pub token: Option<Holder>,
@@ -95,6 +116,9 @@ pub struct Process {
     pub bursts: Times,
     pub waits: Times,
     pub handovers: Times,
+    /// From a stop to the last block that ran.
+    #[serde(default)]
+    pub guard_stops: Times,
 }
 
 /// What a process asked for.
@@ -140,6 +164,16 @@ pub struct Counters {
     pub waits: u64,
     pub passes: u64,
     pub stops_hold: u64,
+    #[serde(default)]
+    pub stops_guard: u64,
+    #[serde(default)]
+    pub cut: u64,
+    #[serde(default)]
+    pub relaunched: u64,
+    #[serde(default)]
+    pub rounds: u64,
+    #[serde(default)]
+    pub watchdog: u64,
     pub stops_switch: u64,
     pub preempted: u64,
     pub taken_over: u64,

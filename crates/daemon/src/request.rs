@@ -66,6 +66,12 @@ pub struct Outlook {
     pub weight: u32,
     pub priority: u32,
     pub lowered: bool,
+    /// How it will share a GPU.
+    #[serde(default)]
+    pub domain: String,
+    /// Where it finds MPS, in the shared domain.
+    #[serde(default)]
+    pub mps_pipes: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ pub enum Class {
 }
 
 /// How the contexts of different tenants share one GPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Domain {
     /// One context at a time, a hardware context switch between them, no shared fate.
     #[default]

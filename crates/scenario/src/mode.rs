@@ -91,9 +91,9 @@ impl Mode {
         }
     }
 
-    /// Whether whoever has a device has it: it is neither a rival nor still to be built.
+    /// Whether whoever has a device has it.
     pub fn is_at_hand(self) -> bool {
-        !self.is_rival() && self != Mode::EbbShared
+        !self.is_rival()
     }
 
     /// Whether it is somebody else's product, which a user must have built.

@@ -11,7 +11,7 @@ use cargo_metadata::{DependencyKind, Metadata, Package};
 const STOREYS: [(&str, &[&str]); 7] = [
     ("words", &["model", "cuda-abi"]),
     ("matter", &["ptx", "cubin", "board", "telemetry", "installation", "policy", "results", "scenario"]),
-    ("engines", &["guard", "switch", "softgpu", "sim", "export", "report"]),
+    ("engines", &["guard", "switch", "mps", "softgpu", "sim", "export", "report"]),
     ("products", &["shim", "softcuda", "nullcuda", "daemon", "web", "k8s", "lab"]),
     ("command", &["cli"]),
     ("proof", &["conformance"]),

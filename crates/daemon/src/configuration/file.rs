@@ -1,7 +1,7 @@
 //! The file's own words, and what they mean.
 
 use board::{HIGHEST_PRIORITY, HIGHEST_WEIGHT, Settings};
-use model::{Class, Nanos};
+use model::{Class, Domain, Nanos};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -15,6 +15,8 @@ const SCHEMA: u32 = 1;
 #[serde(deny_unknown_fields)]
 struct File {
     schema_version: Spanned<u32>,
+    domain: Option<Spanned<String>>,
+    mps: Option<bool>,
     #[serde(default)]
     token: TokenTable,
     #[serde(default)]
@@ -64,6 +66,8 @@ pub(super) fn parse(text: &str, plain: Configuration) -> Result<Configuration, W
     }
     let mut configuration = plain;
     configuration.token = reader.token(&file.token, configuration.token)?;
+    configuration.token.domain = reader.domain(file.domain.as_ref())?;
+    configuration.mps = file.mps;
     configuration.sockets.group = reader.group(file.socket.group.as_ref())?;
     configuration.sockets.admin_group = reader.group(file.socket.admin_group.as_ref())?;
     for table in &file.ceiling {
@@ -96,6 +100,11 @@ impl Reader<'_> {
             grace: self.span(table.grace.as_ref(), plain.grace, [ms(1), ms(60_000)])?,
             ..plain
         })
+    }
+
+    fn domain(&self, word: Option<&Spanned<String>>) -> Result<Domain, Wrong> {
+        let Some(word) = word else { return Ok(Domain::default()) };
+        word.get_ref().parse().map_err(|error| self.at(word, format!("{error}")))
     }
 
     fn span(
@@ -176,6 +185,8 @@ mod tests {
     fn every_key_is_read() {
         let text = "
             schema_version = 1
+            domain = \"shared\"
+            mps = false
             [token]
             quantum = \"40ms\"
             in_flight = \"5ms\"
@@ -199,6 +210,7 @@ mod tests {
         let configuration = read(text).unwrap();
         assert_eq!(configuration.token.quantum, Nanos::from_millis(40));
         assert_eq!(configuration.token.grace, Nanos::from_millis(1000));
+        assert_eq!((configuration.token.domain, configuration.mps), (Domain::Shared, Some(false)));
         assert_eq!(configuration.sockets.group, Some(0));
         let rules = &configuration.ceilings.rules;
         let first = Ceiling { class: Class::Latency, weight: 20, priority: 3 };
@@ -223,6 +235,7 @@ mod tests {
             "3: `30` is no time; write a number and a unit, such as 500us, 20ms or 1s"
         );
         assert_eq!(after("[token]\ngrace = \"1us\""), "3: 1 µs is not between 1 ms and 60 s");
+        assert_eq!(after("domain = \"mine\""), "2: `mine` is not one of isolated, shared");
         let rule = "[[ceiling]]\nuid = 1\nclass = \"fast\"";
         assert_eq!(after(rule), "4: `fast` is not one of latency, best-effort");
         assert!(after("[[ceiling]]\nuid = 1").contains("class"));

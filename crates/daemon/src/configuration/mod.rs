@@ -1,6 +1,6 @@
 //! The daemon's configuration: a TOML file, read at the start and at SIGHUP.
 //!
-//! It says how the token of the best-effort tenants goes round, who may claim what, and whose the sockets are. A file
+//! It says how tenants share a GPU, how the token of the best-effort tenants goes round, who may claim what, and whose the sockets are. A file
 //! that is not there is an empty one. A key that is not known is an error, because a mistyped ceiling is none; so is a
 //! schema that is newer than we are. Whoever re-reads a file keeps the last good one, so that a slip of an editor does not
 //! change who may do what.
@@ -30,8 +30,11 @@ pub enum Scope {
 /// A configuration that was read and found right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
-    /// How best-effort tenants take turns.
+    /// How tenants share a GPU, and how best-effort tenants take turns.
     pub token: Settings,
+    /// Whether the shared domain is MPS's. On the software GPU contexts run at the same time without it. `None`: where there
+    /// is a driver of NVIDIA's.
+    pub mps: Option<bool>,
     pub ceilings: Ceilings,
     pub sockets: Sockets,
 }
@@ -49,7 +52,7 @@ impl Configuration {
     /// What holds where nobody says otherwise.
     pub fn plain(scope: Scope, daemon: u32) -> Configuration {
         let ceilings = Ceilings { rules: Vec::new(), scope, daemon };
-        Configuration { token: Settings::default(), ceilings, sockets: Sockets::default() }
+        Configuration { token: Settings::default(), mps: None, ceilings, sockets: Sockets::default() }
     }
 
     /// Reads a file. One that is not there is as good as an empty one, unless somebody named it.

@@ -8,9 +8,11 @@
 //! starts later, and are forgotten when the last of them and the process that began it are gone.
 //!
 //! * `change`: tenants by name, and what an admin may do to them
+//! * `fate`: what the tenants of the shared domain have in common
 //! * `summary`: all of it, as a report
 
 mod change;
+mod fate;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -21,11 +23,13 @@ use std::path::PathBuf;
 
 use board::link::{Granted, Reason, Registration};
 use board::{Board, Change, Gpu, Occupant, Terms};
-use model::{Class, Nanos};
+use model::{Class, Domain, Nanos};
 
 use crate::Configuration;
 use crate::peer::Peer;
 use crate::request::{Outlook, Wish};
+
+pub use fate::Fate;
 
 /// More GPUs than any machine has. A tenant names its GPU itself, so there must be a bound.
 const BOARDS: usize = 64;
@@ -99,6 +103,8 @@ pub struct Registry {
     pub remark: Option<String>,
     /// Where the configuration is, for the report.
     pub configuration_file: Option<PathBuf>,
+    /// How MPS is, where there is one of ours.
+    pub fate: Option<Fate>,
 }
 
 impl Registry {
@@ -115,6 +121,7 @@ impl Registry {
             refused: 0,
             remark: None,
             configuration_file: None,
+            fate: None,
         }
     }
 
@@ -184,6 +191,9 @@ impl Registry {
     /// Frees a seat, whatever became of who sat there.
     pub fn leave(&mut self, ticket: Ticket, now: Nanos) {
         let Some(sitting) = self.sittings.remove(&ticket) else { return };
+        if let Some(fate) = &mut self.fate {
+            fate.leaves(&sitting.name, sitting.pid, now);
+        }
         if let Some(table) = self.tables.get_mut(&sitting.gpu) {
             table.board.free(sitting.place);
             table.board.announce();
@@ -212,16 +222,24 @@ impl Registry {
         }
     }
 
+    pub fn domain(&self) -> Domain {
+        self.configuration.token.domain
+    }
+
     /// What a claim of a peer would get.
     pub fn outlook(&self, peer: &Peer, class: Class, weight: u32, priority: u32) -> Outlook {
         let asked = Terms { class, weight, priority, ..Terms::default() };
         let (granted, lowered) = self.configuration.ceilings.of(peer.user, &peer.groups).lower(asked);
         let Terms { class, weight, priority, .. } = granted;
-        Outlook { class: class.to_string(), weight, priority, lowered }
+        let domain = self.configuration.token.domain.to_string();
+        let mps_pipes = self.fate.as_ref().map(|fate| fate.pipes().display().to_string());
+        Outlook { class: class.to_string(), weight, priority, lowered, domain, mps_pipes }
     }
 
     /// Takes another configuration into use, for those who are there too.
-    pub fn configure(&mut self, configuration: Configuration) {
+    /// The domain stays: whoever has a context has it there.
+    pub fn configure(&mut self, mut configuration: Configuration) {
+        configuration.token.domain = self.domain();
         self.configuration = configuration;
         for table in self.tables.values() {
             table.board.set_settings(&self.configuration.token);

@@ -3,7 +3,7 @@
 use board::{Figures, Gpu, Reading, Rung, Snapshot, Why};
 use model::{Class, Nanos};
 
-use super::{Registry, Sitting, Table};
+use super::{Fate, Registry, Sitting, Table};
 use crate::configuration::Scope;
 use crate::report::{Asked, Counters, Daemon, Holder, Process, Report, Settings, State, Times};
 
@@ -18,6 +18,7 @@ impl Registry {
             let many = if self.refused == 1 { "registration was" } else { "registrations were" };
             sentences.push(format!("{} {many} refused; the daemon's log says why.", self.refused));
         }
+        sentences.extend(self.fate.iter().flat_map(|fate| fate.sentences(now)));
         sentences.extend(gpus.iter().flat_map(|gpu| &gpu.processes).flat_map(sentences_about));
         Report { version: env!("CARGO_PKG_VERSION").to_owned(), daemon: self.daemon(now), gpus, sentences }
     }
@@ -34,6 +35,8 @@ impl Registry {
             uptime_ns: now.since(self.began).0,
             configuration: self.configuration_file.as_ref().map(|path| path.display().to_string()),
             refused: self.refused,
+            domain: self.domain().to_string(),
+            mps: self.fate.as_ref().map(Fate::report),
         }
     }
 
@@ -54,6 +57,7 @@ impl Registry {
         });
         crate::report::Gpu {
             uuid: uuid(gpu),
+            domain: settings.domain.to_string(),
             settings: Settings {
                 quantum_ns: settings.quantum.0,
                 in_flight_ns: settings.in_flight.0,
@@ -98,6 +102,7 @@ impl Registry {
             bursts: times(&reading.figures.burst_times),
             waits: times(&reading.figures.wait_times),
             handovers: times(&reading.figures.handover_times),
+            guard_stops: times(&reading.figures.guard_times),
         }
     }
 }
@@ -140,6 +145,11 @@ fn counters(figures: &Figures) -> Counters {
         waits: figures.waits,
         passes: figures.passes,
         stops_hold: figures.stops_hold,
+        stops_guard: figures.stops_guard,
+        cut: figures.cut,
+        relaunched: figures.relaunched,
+        rounds: figures.rounds,
+        watchdog: figures.watchdog,
         stops_switch: figures.stops_switch,
         preempted: figures.preempted,
         taken_over: figures.taken_over,

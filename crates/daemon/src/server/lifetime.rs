@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::Nanos;
+use model::{Domain, Nanos};
+use mps::Access;
 use rustix::fs::Mode;
 use rustix::net::SocketType;
 
@@ -12,7 +13,8 @@ use super::signals::Signals;
 use super::{BTreeMap, Server};
 use crate::listener::Listener;
 use crate::log::Log;
-use crate::registry::Registry;
+use crate::registry::{Fate, Registry};
+use crate::shared::Shared;
 use crate::{Configuration, Error, Place, Scope, client, configuration};
 
 /// How long a daemon that was started on demand tries to become the one.
@@ -31,6 +33,8 @@ pub struct Options {
     pub patient: bool,
     /// Another file than the usual one.
     pub configuration: Option<PathBuf>,
+    /// Another domain than the configuration's.
+    pub domain: Option<Domain>,
 }
 
 /// How it went.
@@ -48,16 +52,29 @@ pub fn serve(options: &Options) -> Result<Outcome, Error> {
     let user = rustix::process::geteuid().as_raw();
     let named = options.configuration.is_some();
     let file = options.configuration.clone().or_else(|| configuration::usual_place(options.scope));
-    let configuration = match &file {
+    let mut configuration = match &file {
         Some(path) => Configuration::read(path, named, options.scope, user)?,
         None => Configuration::plain(options.scope, user),
     };
+    configuration.token.domain = options.domain.unwrap_or(configuration.token.domain);
     let Some(_lock) = become_the_one(&place, options)? else { return Ok(Outcome::Another) };
+    // Before the sockets: who finds them finds everything.
+    let shared = share(&place, options.scope, &configuration)?;
     let mut server = Server::open(&place, options.scope, configuration, file.map(|path| (path, named)))?;
+    server.registry.fate = shared.as_ref().map(|shared| Fate::new(shared.pipes().to_owned()));
+    server.shared = shared;
     server.log.say(&format!("serves in {}", place.folder().display()));
     let reason = server.run(options.idle.map(Nanos::from))?;
     server.log.say(reason);
     Ok(Outcome::Served)
+}
+
+/// The service that the shared domain needs, on a machine with NVIDIA's driver. The software GPU needs none.
+fn share(place: &Place, scope: Scope, configuration: &Configuration) -> Result<Option<Shared>, Error> {
+    let real = || installation::Machine::here().kernel_module().is_some();
+    let needed = configuration.token.domain == Domain::Shared && configuration.mps.unwrap_or_else(real);
+    let access = if scope == Scope::Machine { Access::Everybody } else { Access::Owner };
+    needed.then(|| Shared::start(place.folder().join("mps"), access)).transpose()
 }
 
 /// The lock of the folder. One that was started on demand may meet one that is just ending, and waits for it; but one
@@ -114,6 +131,7 @@ impl Server {
             next: 0,
             closed_until: None,
             log: Log::default(),
+            shared: None,
         })
     }
 

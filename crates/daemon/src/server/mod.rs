@@ -28,6 +28,7 @@ use rustix::io::Errno;
 use crate::listener::Listener;
 use crate::log::Log;
 use crate::registry::{Registry, TenantKey};
+use crate::shared::Shared;
 use crate::{Configuration, Error, Scope};
 use connection::Connection;
 use limits::Limits;
@@ -48,6 +49,8 @@ enum Watched {
     Life(u64),
     /// The end of a process that attends.
     Guest(u64),
+    /// What becomes of MPS.
+    Shared,
 }
 
 struct Server {
@@ -67,6 +70,7 @@ struct Server {
     /// Nobody is let in before this.
     closed_until: Option<Nanos>,
     log: Log,
+    shared: Option<Shared>,
 }
 
 impl Server {
@@ -83,6 +87,7 @@ impl Server {
                 Watched::Connection(key) => self.serve_connection(key, flags, now),
                 Watched::Life(key) => self.drop_connection(key),
                 Watched::Guest(key) => self.drop_guest(key),
+                Watched::Shared => self.hear_of_mps(now),
             }
         }
         let late = |connection: &Connection| connection.deadline.is_some_and(|deadline| deadline <= now);
@@ -134,9 +139,18 @@ impl Server {
             let life = connection.peer.life.as_ref();
             list.extend(life.map(|life| (Watched::Life(*key), PollFd::new(life, PollFlags::IN))));
         }
+        list.extend(self.shared.as_ref().map(|shared| (Watched::Shared, PollFd::new(shared, PollFlags::IN))));
         let guests = self.guests.iter();
         list.extend(guests.map(|(key, (life, _))| (Watched::Guest(*key), PollFd::new(life, PollFlags::IN))));
         list.into_iter().unzip()
+    }
+
+    fn hear_of_mps(&mut self, now: Nanos) {
+        let (Some(shared), Some(fate)) = (&self.shared, &mut self.registry.fate) else { return };
+        fate.forget(now);
+        for news in shared.news() {
+            self.log.say(&fate.hear(news, now));
+        }
     }
 
     /// Reads the configuration again; a wrong one changes nothing but the log and the report.
@@ -150,8 +164,13 @@ impl Server {
             Ok(configuration) => {
                 self.log.say(&format!("configuration {} read again", path.display()));
                 self.admin_group = configuration.sockets.admin_group;
+                let (domain, other) = (self.registry.domain(), configuration.token.domain);
                 self.registry.configure(configuration);
-                self.registry.remark = None;
+                self.registry.remark = (domain != other).then(|| {
+                    format!(
+                        "The configuration asks for the {other} domain, which begins with the next daemon."
+                    )
+                });
             }
             Err(error) => {
                 self.log.say(&format!("{error}; the last good configuration stays in force"));

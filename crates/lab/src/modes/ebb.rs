@@ -1,42 +1,49 @@
-//! ebb's isolated domain: a daemon of the campaign's own, and workers under `ebb run`.
+//! ebb's domains: a daemon of the campaign's own for each, and workers under `ebb run`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::Class;
+use model::{Class, Domain};
 use serde_json::Value;
 
 use super::{Absence, Environment, Service, Surroundings};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// MPS takes some of it.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Ebb {
     program: PathBuf,
     runtime: PathBuf,
+    domain: Domain,
     _daemon: Service,
 }
 
 impl Ebb {
-    /// `folder` is for what the daemon says.
-    pub fn start(program: &Path, runtime: &Path, folder: &Path) -> Result<Ebb, Absence> {
+    /// `folder` is for the daemon and what it says, and on the software GPU for the cards. A `real` GPU is shared by MPS,
+    /// which the daemon starts.
+    pub fn start(program: &Path, folder: &Path, domain: Domain, real: bool) -> Result<Ebb, Absence> {
         // Nothing of how this user has set up ebb: a ceiling in a configuration would be measured, not ebb.
         let configuration = folder.join("ebb.toml");
-        std::fs::write(&configuration, CONFIGURATION)
+        std::fs::write(&configuration, settings(domain, real))
             .map_err(|error| Absence(format!("{}: {error}", configuration.display())))?;
         let words = [program.as_os_str(), "daemon".as_ref(), "--config".as_ref(), configuration.as_os_str()];
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        let environment = vec![(RUNTIME.into(), Some(runtime.into()))];
+        let environment = vec![(RUNTIME.into(), Some(folder.into()))];
         let mut daemon = Service::start("ebb's daemon", &words, &environment, &folder.join("daemon.log"))?;
-        daemon.await_up(PATIENCE, || ask(program, runtime).is_some())?;
-        Ok(Ebb { program: program.to_owned(), runtime: runtime.to_owned(), _daemon: daemon })
+        daemon.await_up(PATIENCE, || ask(program, folder).is_some())?;
+        Ok(Ebb { program: program.to_owned(), runtime: folder.to_owned(), domain, _daemon: daemon })
     }
 }
 
 const RUNTIME: &str = "EBB_RUNTIME_DIR";
-/// Every setting as it is without a file.
-const CONFIGURATION: &str = "schema_version = 1\n";
+
+/// Every setting but the domain as it is without a file.
+fn settings(domain: Domain, real: bool) -> String {
+    let mps = real && domain == Domain::Shared;
+    format!("schema_version = 1\ndomain = \"{domain}\"\nmps = {mps}\n")
+}
 
 impl Surroundings for Ebb {
     fn command(&self, class: Class, name: &str, words: Vec<OsString>) -> Vec<OsString> {
@@ -51,6 +58,11 @@ impl Surroundings for Ebb {
 
     fn status(&self) -> Option<Value> {
         ask(&self.program, &self.runtime)
+    }
+
+    /// In the shared domain a tenant's fault is everybody's.
+    fn is_fragile(&self) -> bool {
+        self.domain == Domain::Shared
     }
 }
 

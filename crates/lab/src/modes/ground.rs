@@ -5,14 +5,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use model::Class;
+use model::{Class, Domain};
+use mps::Service;
 use scenario::{Device, Mode};
 use serde_json::Value;
 use thiserror::Error;
 
 use super::Environment;
 use super::ebb::Ebb;
-use super::mps::{self, Daemon, Mps};
+use super::mps::{Mps, judge as judge_mps, start as start_mps};
 use super::plain::Plain;
 use super::rivals::{self, Rivals};
 use super::soft::{Card, Soft};
@@ -29,7 +30,7 @@ pub enum Ground {
     Plain,
     Mps,
     MpsPriority,
-    Ebb,
+    Ebb(Domain),
     Rival(Mode),
 }
 
@@ -40,8 +41,8 @@ impl Ground {
             Mode::Alone | Mode::LatencyOnly | Mode::Timeslice | Mode::Streams => Ok(Ground::Plain),
             Mode::Mps => Ok(Ground::Mps),
             Mode::MpsPriority => Ok(Ground::MpsPriority),
-            Mode::EbbIsolated => Ok(Ground::Ebb),
-            Mode::EbbShared => Err(Absence("not built yet".to_owned())),
+            Mode::EbbIsolated => Ok(Ground::Ebb(Domain::Isolated)),
+            Mode::EbbShared => Ok(Ground::Ebb(Domain::Shared)),
             Mode::Xsched | Mode::XschedTimeslice | Mode::Hami | Mode::Nvshare => Ok(Ground::Rival(mode)),
         }
     }
@@ -51,7 +52,8 @@ impl Ground {
             Ground::Plain => "plain".to_owned(),
             Ground::Mps => Mode::Mps.to_string(),
             Ground::MpsPriority => Mode::MpsPriority.to_string(),
-            Ground::Ebb => Mode::EbbIsolated.to_string(),
+            Ground::Ebb(Domain::Isolated) => Mode::EbbIsolated.to_string(),
+            Ground::Ebb(Domain::Shared) => Mode::EbbShared.to_string(),
             Ground::Rival(mode) => mode.to_string(),
         }
     }
@@ -112,7 +114,7 @@ pub struct Grounds {
     plain: Plain,
     soft: Option<Soft>,
     /// One for both modes that have clients of it.
-    mps: Option<Rc<Daemon>>,
+    mps: Option<Rc<Service>>,
     /// What they share among themselves.
     others: Rivals,
     laid: BTreeMap<Ground, Box<dyn Surroundings>>,
@@ -145,7 +147,7 @@ impl Grounds {
             (Ground::Rival(_), Device::Soft) => {
                 return Err(Absence("needs NVIDIA's driver, which the software GPU is not".to_owned()));
             }
-            (Ground::Mps | Ground::MpsPriority, Device::Gpu) => mps::judge()?,
+            (Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared), Device::Gpu) => judge_mps()?,
             _ => {}
         }
         Ok(ground)
@@ -164,15 +166,13 @@ impl Grounds {
             (Ground::Mps | Ground::MpsPriority, None) => {
                 let daemon = match &self.mps {
                     Some(daemon) => Rc::clone(daemon),
-                    None => Rc::new(Daemon::start(&self.site.folder.join("mps-daemon"))?),
+                    None => Rc::new(start_mps(&self.site.folder.join("mps-daemon"))?),
                 };
                 self.mps = Some(Rc::clone(&daemon));
                 Box::new(Mps { daemon, priorities: ground == Ground::MpsPriority })
             }
-            (Ground::Ebb, soft) => {
-                // On the software GPU a runtime folder is also where the card lies.
-                let runtime = soft.as_ref().map_or(folder.as_path(), |soft| soft.runtime());
-                Box::new(Ebb::start(&self.site.program, runtime, &folder)?)
+            (Ground::Ebb(domain), soft) => {
+                Box::new(Ebb::start(&self.site.program, &folder, domain, soft.is_none())?)
             }
             (Ground::Rival(mode), _) => {
                 let path = self.site.rivals.get(&mode).ok_or_else(|| Absence("not given".to_owned()))?;
@@ -214,7 +214,7 @@ impl Grounds {
     ) -> (Vec<OsString>, Environment) {
         let mut environment = self.plain.environment();
         if let Some(soft) = &self.soft {
-            let shared = matches!(ground, Ground::Mps | Ground::MpsPriority);
+            let shared = matches!(ground, Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared));
             environment.extend(soft.environment(Card { shared, slowdown }));
         }
         match self.laid.get(&ground) {
@@ -266,7 +266,9 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_says_so() {
-        assert_eq!(Ground::of(Mode::EbbShared).unwrap_err().to_string(), "not built yet");
+    fn the_domains_of_ebb_are_grounds_of_their_own() {
+        assert_eq!(Ground::of(Mode::EbbIsolated), Ok(Ground::Ebb(Domain::Isolated)));
+        assert_eq!(Ground::of(Mode::EbbShared), Ok(Ground::Ebb(Domain::Shared)));
+        assert_eq!(Ground::Ebb(Domain::Shared).name(), "ebb-shared");
     }
 }

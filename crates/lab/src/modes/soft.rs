@@ -40,11 +40,6 @@ impl Soft {
         Ok(Soft { driver: driver.to_owned(), runtime })
     }
 
-    /// Where the cards lie, and ebb's daemon for them.
-    pub fn runtime(&self) -> &Path {
-        &self.runtime
-    }
-
     pub fn environment(&self, card: Card) -> Environment {
         let Defaults { sms, memory_bytes, timeslice, switch_cost, .. } = Defaults::default();
         let domain = if card.shared { Domain::Shared } else { Domain::Isolated };
