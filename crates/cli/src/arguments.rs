@@ -249,6 +249,9 @@ pub struct DaemonOptions {
     /// Read this configuration instead of the usual one
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// How tenants share a GPU: isolated or shared [default: the configuration's, else isolated]
+    #[arg(long)]
+    pub domain: Option<Domain>,
     /// The one in the background (started by `ebb daemon --on-demand`)
     #[arg(long, hide = true)]
     pub detached: bool,

@@ -25,6 +25,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         idle: idle.map(Duration::from_secs),
         patient: options.on_demand,
         configuration: options.config.clone(),
+        domain: options.domain,
     })?;
     match outcome {
         Outcome::Served | Outcome::Another => Ok(()),

@@ -5,11 +5,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use installation::driver::Search;
 use installation::library::Library;
+use model::Domain;
+use softgpu::card::Card;
 
+use super::environment::Setting;
 use crate::arguments::{Device, RunOptions};
 use crate::beside;
 
 pub const VARIABLE: &str = "EBB_DRIVER";
+/// What only the software GPU's driver exports.
+const SOFTWARE: &str = "ebb_softgpu_control";
+
+/// Which software card is meant, and which where nobody says.
+const CARD: &str = "EBB_SOFTGPU";
+const DEFAULT_CARD: &str = "default";
 
 /// The driver of a run.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,6 +54,20 @@ impl Driver {
             Driver::Missing => None,
         }
     }
+}
+
+/// Whether a driver is the software GPU's.
+pub fn is_software(path: &Path) -> bool {
+    Library::read(path).is_ok_and(|library| library.exports.iter().any(|export| export.name == SOFTWARE))
+}
+
+/// Has a software card run all contexts at once, as MPS has a real one do. One that is made later is told by the variable.
+pub fn share_card() -> Result<Setting> {
+    let name = std::env::var(CARD).ok().filter(|name| !name.is_empty());
+    let card =
+        Card::attach(name.as_deref().unwrap_or(DEFAULT_CARD)).context("the software GPU cannot be shared")?;
+    card.set_domain(Domain::Shared);
+    Ok(("EBB_SOFTGPU_DOMAIN", Domain::Shared.to_string().into()))
 }
 
 /// The absolute path of a library that can be a driver.

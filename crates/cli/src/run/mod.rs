@@ -30,10 +30,11 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result};
 use installation::Error as Uninstalled;
 use installation::program::{Preload, Program, inspect};
+use model::Domain;
 
 use crate::arguments::RunOptions;
 use crate::beside;
-use driver::Driver;
+use driver::{Driver, is_software};
 use folder::RunFolder;
 use report::{Report, Sight};
 use supervise::{Running, Signals};
@@ -111,6 +112,10 @@ impl Plan {
             joined.remarks.iter().for_each(|remark| say(remark));
         }
         self.settings.extend(joined.settings);
+        let software = self.signs.as_ref().and_then(|signs| signs.driver.as_deref()).is_some_and(is_software);
+        if joined.domain == Domain::Shared && software {
+            self.settings.push(driver::share_card()?);
+        }
         Ok(())
     }
 

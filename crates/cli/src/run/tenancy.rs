@@ -18,7 +18,7 @@ use clap::ValueEnum as _;
 use daemon::request::{Answer, Outlook, Request};
 use daemon::{Error, Place, client, start};
 use installation::runtime;
-use model::{Class, Nanos};
+use model::{Class, Domain, Nanos};
 
 use super::environment::Setting;
 use crate::arguments::{OnDaemonLoss, TenancyOptions};
@@ -32,12 +32,15 @@ const SLO: &str = "EBB_SLO_P99";
 const LOSS: &str = "EBB_ON_DAEMON_LOSS";
 const TENANT: &str = "EBB_TENANT";
 
+const DOMAIN: &str = "EBB_DOMAIN";
+
 /// All that the shim reads about it.
-pub const VARIABLES: [&str; 8] = [SOCKET, CLASS, NAME, WEIGHT, PRIORITY, SLO, LOSS, TENANT];
+pub const VARIABLES: [&str; 9] = [SOCKET, CLASS, NAME, WEIGHT, PRIORITY, SLO, LOSS, TENANT, DOMAIN];
 
 /// What came of it.
 pub struct Joined {
     pub settings: Vec<Setting>,
+    pub domain: Domain,
     /// What the user should know.
     pub remarks: Vec<String>,
 }
@@ -58,11 +61,16 @@ pub fn join(options: &TenancyOptions, command: &OsStr) -> Result<Joined> {
     let tenant = Tenant::new(options, command, |name| std::env::var_os(name), random)?;
     let mut settings = tenant.settings();
     let mut remarks = Vec::new();
+    let mut domain = Domain::Isolated;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     match find(&tenant.request(), &program, &mut remarks) {
         Ok((place, answer)) => {
             settings.push((SOCKET, place.socket().into()));
-            remarks.extend(answer.outlook.and_then(|outlook| tenant.disappointment(&outlook)));
+            if let Some(outlook) = &answer.outlook {
+                domain = outlook.domain.parse().unwrap_or_default();
+                settings.extend(tenant.surroundings(domain, outlook.mps_pipes.as_deref()));
+                remarks.extend(tenant.disappointment(outlook));
+            }
         }
         Err(error) if tenant.on_loss == OnDaemonLoss::Exit => {
             return Err(error)
@@ -75,7 +83,7 @@ pub fn join(options: &TenancyOptions, command: &OsStr) -> Result<Joined> {
                 .extend(runtime::folder().ok().map(|folder| (SOCKET, Place::at(&folder).socket().into())));
         }
     }
-    Ok(Joined { settings, remarks })
+    Ok(Joined { settings, domain, remarks })
 }
 
 /// The daemon that answers first: that of the run around this one, the machine's, the user's own. The last is started if
@@ -146,9 +154,21 @@ impl Tenant {
         }
     }
 
+    /// What the driver and the shim must know about the domain. In the shared one, the driver's own clients have priorities
+    /// too: nought is normal and there is nothing above, so the others get less.
+    fn surroundings(&self, domain: Domain, pipes: Option<&str>) -> Vec<Setting> {
+        let mut settings: Vec<Setting> = vec![(DOMAIN, domain.to_string().into())];
+        if let Some(pipes) = pipes.filter(|_| domain == Domain::Shared) {
+            let priority = if self.class == Class::Latency { "0" } else { "1" };
+            settings.push((mps::PIPES, pipes.into()));
+            settings.push((mps::CLIENT_PRIORITY, priority.into()));
+        }
+        settings
+    }
+
     /// What to tell a user whose claims are above their ceiling.
     fn disappointment(&self, outlook: &Outlook) -> Option<String> {
-        let Outlook { class, weight, priority, lowered } = outlook;
+        let Outlook { class, weight, priority, lowered, .. } = outlook;
         lowered.then(|| {
             format!(
                 "you may not have all you ask for, so the command gets class {class}, weight {weight}, priority \
@@ -271,9 +291,37 @@ mod tests {
     }
 
     #[test]
+    fn in_the_shared_domain_a_command_is_a_client_of_the_daemons_mps() {
+        let value = |class, domain, wanted: &str| {
+            let options = TenancyOptions { class: Some(class), ..NOTHING };
+            let settings = tenant(&options, &[]).unwrap().surroundings(domain, Some("/pipe"));
+            settings
+                .into_iter()
+                .find(|(name, _)| *name == wanted)
+                .map(|(_, value)| value.into_string().unwrap())
+        };
+        for (class, priority) in [(Class::Latency, "0"), (Class::BestEffort, "1")] {
+            let value = |wanted| value(class, Domain::Shared, wanted);
+            assert_eq!(value(DOMAIN).as_deref(), Some("shared"));
+            assert_eq!(value("CUDA_MPS_PIPE_DIRECTORY").as_deref(), Some("/pipe"));
+            assert_eq!(value("CUDA_MPS_CLIENT_PRIORITY").as_deref(), Some(priority));
+        }
+        let isolated = |wanted| value(Class::Latency, Domain::Isolated, wanted);
+        assert_eq!(isolated(DOMAIN).as_deref(), Some("isolated"));
+        assert_eq!(isolated("CUDA_MPS_PIPE_DIRECTORY"), None);
+    }
+
+    #[test]
     fn what_is_not_granted_is_said() {
         let tenant = tenant(&NOTHING, &[]).unwrap();
-        let mut outlook = Outlook { class: "best-effort".to_owned(), weight: 1, priority: 0, lowered: false };
+        let mut outlook = Outlook {
+            class: "best-effort".to_owned(),
+            weight: 1,
+            priority: 0,
+            lowered: false,
+            domain: "isolated".to_owned(),
+            mps_pipes: None,
+        };
         assert_eq!(tenant.disappointment(&outlook), None);
         outlook.lowered = true;
         assert!(tenant.disappointment(&outlook).unwrap().contains("class best-effort"));

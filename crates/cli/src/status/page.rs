@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use daemon::report::{Gpu, Process, Report, Times};
-use model::Nanos;
+use model::{Domain, Nanos};
 
 /// Writing to a string cannot fail.
 macro_rules! line {
@@ -18,6 +18,11 @@ pub fn text(report: &Report) -> String {
     let daemon = &report.daemon;
     let uptime = Nanos(daemon.uptime_ns);
     line!(out, "daemon {} for the {}, in {}, for {uptime}", daemon.pid, daemon.scope, daemon.folder);
+    if let Some(mps) = &daemon.mps {
+        let state = if mps.up { "up" } else { "down" };
+        let (faults, restarts) = (times(mps.faults), times(mps.restarts));
+        line!(out, "MPS {state} in {}; faults: {faults}, started anew: {restarts}", mps.pipes);
+    }
     if report.gpus.iter().all(|gpu| gpu.processes.is_empty()) {
         line!(out, "no tenants");
     }
@@ -34,20 +39,24 @@ pub fn text(report: &Report) -> String {
 fn write_gpu(out: &mut String, gpu: &Gpu) {
     let settings = &gpu.settings;
     line!(out, "\n{}", gpu.uuid);
-    match &gpu.token {
-        Some(holder) => {
-            line!(out, "  token     {} ({}) for {}", holder.name, holder.pid, Nanos(holder.held_ns));
+    line!(out, "  domain    {}", gpu.domain);
+    // In the shared domain nobody needs the token.
+    if gpu.domain != Domain::Shared.to_string() {
+        match &gpu.token {
+            Some(holder) => {
+                line!(out, "  token     {} ({}) for {}", holder.name, holder.pid, Nanos(holder.held_ns));
+            }
+            None => line!(out, "  token     free"),
         }
-        None => line!(out, "  token     free"),
+        line!(
+            out,
+            "  settings  quantum {}, in flight {}, idle {}, grace {}",
+            Nanos(settings.quantum_ns),
+            Nanos(settings.in_flight_ns),
+            Nanos(settings.idle_ns),
+            Nanos(settings.grace_ns)
+        );
     }
-    line!(
-        out,
-        "  settings  quantum {}, in flight {}, idle {}, grace {}",
-        Nanos(settings.quantum_ns),
-        Nanos(settings.in_flight_ns),
-        Nanos(settings.idle_ns),
-        Nanos(settings.grace_ns)
-    );
     // Tenants in the order in which their first processes came.
     let mut order: Vec<&str> = Vec::new();
     let mut tenants: BTreeMap<&str, Vec<&Process>> = BTreeMap::new();
@@ -118,6 +127,21 @@ fn details(process: &Process) -> Vec<String> {
             times(counters.stops_hold),
             times(counters.stops_switch),
             times(counters.preempted)
+        ));
+    }
+    if counters.stops_guard > 0 {
+        details.push(format!(
+            "stopped {} between blocks{}",
+            times(counters.stops_guard),
+            spread(&process.guard_stops)
+        ));
+        let hung = match counters.watchdog {
+            0 => String::new(),
+            some => format!("; {} blocks waited for some that were turned away", times(some)),
+        };
+        details.push(format!(
+            "{} launches cut, {} made again in {} rounds{hung}",
+            counters.cut, counters.relaunched, counters.rounds
         ));
     }
     if counters.waits + counters.passes > 0 {

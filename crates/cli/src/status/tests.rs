@@ -1,4 +1,4 @@
-use daemon::report::{Asked, Counters, Daemon, Gpu, Holder, Process, Report, Settings, State, Times};
+use daemon::report::{Asked, Counters, Daemon, Gpu, Holder, Mps, Process, Report, Settings, State, Times};
 
 use super::{list, page};
 
@@ -33,6 +33,7 @@ fn process(pid: u32, tenant: &str, name: &str) -> Process {
         bursts: Times::default(),
         waits: Times::default(),
         handovers: Times::default(),
+        guard_stops: Times::default(),
     }
 }
 
@@ -45,6 +46,8 @@ fn report(gpus: Vec<Gpu>, sentences: &[&str]) -> Report {
         uptime_ns: 61_000_000_000,
         configuration: None,
         refused: 0,
+        domain: "isolated".to_owned(),
+        mps: None,
     };
     let sentences = sentences.iter().map(|sentence| (*sentence).to_owned()).collect();
     Report { version: "0.1.0".to_owned(), daemon, gpus, sentences }
@@ -96,7 +99,8 @@ fn busy() -> Report {
     let settings =
         Settings { quantum_ns: 30_000_000, in_flight_ns: 8_000_000, idle_ns: 500_000, grace_ns: 50_000_000 };
     let token = Some(Holder { pid: 1990, name: "train".to_owned(), held_ns: 12_000_000 });
-    let gpu = Gpu { uuid: "GPU-00".to_owned(), settings, token, processes: vec![train, helper, serve] };
+    let (uuid, domain) = ("GPU-00".to_owned(), "isolated".to_owned());
+    let gpu = Gpu { uuid, domain, settings, token, processes: vec![train, helper, serve] };
     report(
         vec![gpu],
         &["train (1991) is stopped between launches: this kernel driver has not been tried with ebb."],
@@ -111,6 +115,33 @@ fn a_page_of_nobody() {
 #[test]
 fn a_page_of_tenants() {
     insta::assert_snapshot!(page::text(&busy()));
+}
+
+/// The same in the shared domain, after a stop, and with an MPS that had to be started anew.
+fn shared() -> Report {
+    let mut report = busy();
+    report.daemon.domain = "shared".to_owned();
+    report.daemon.mps = Some(Mps {
+        pipes: "/run/user/1000/ebb/mps/pipe".to_owned(),
+        up: true,
+        faults: 1,
+        restarts: 1,
+        victims: vec!["infer (77)".to_owned()],
+    });
+    let gpu = &mut report.gpus[0];
+    (gpu.domain, gpu.token) = ("shared".to_owned(), None);
+    let train = &mut gpu.processes[0];
+    (train.state, train.rung) = (State::Idle, "guard".to_owned());
+    train.reason = "is stopped between the blocks of a kernel".to_owned();
+    train.counters =
+        Counters { stops_guard: 41, cut: 60, relaunched: 66, rounds: 43, watchdog: 1, ..Counters::default() };
+    train.guard_stops = times(41, 30_000, 210_000);
+    report
+}
+
+#[test]
+fn a_page_of_the_shared_domain() {
+    insta::assert_snapshot!(page::text(&shared()));
 }
 
 #[test]
