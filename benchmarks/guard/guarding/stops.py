@@ -18,7 +18,7 @@ from sharing.table import lines, us, yes
 
 BUDGET = 150.0
 PART = "stops"
-BURSTS = 250
+BURSTS, FIRST_BURSTS = 250, 20
 ROW_SECONDS = 4.0
 BAR_US = 15.0
 GRID_US = 20_000
@@ -33,7 +33,7 @@ SHARINGS = ("ebb-shared", "mps-priority")
 
 
 def measure(bench):
-    lengths = bench.lengths(bursts=BURSTS, row=ROW_SECONDS)
+    lengths = bench.lengths(row=ROW_SECONDS)
     Stops(
         bench.programs, bench.record, bench.folder, bench.ebb, SHARINGS, (PART,), lengths, bench.seconds, say=bench.say
     ).run()
@@ -43,13 +43,13 @@ class Stops(Campaign):
     def run(self):
         shared, rival = modes.EbbShared(self.folder, self.ebb), modes.MpsPriority(self.folder)
         self._part(PART, shared, self._latency_tenant, self._grids())
-        self._part(PART, shared, self._serving_tenants, self._trainings())
+        self._part(PART, shared, self._with_trainings, self._trainings())
         self._part(PART, rival, self._latency_tenant, self._grids())
 
     def _latency_tenant(self, mode, stack):
         return self._start_all(mode, stack, [(LATENCY, self.programs.burst(LATENCY), "burst")])
 
-    def _serving_tenants(self, mode, stack):
+    def _with_trainings(self, mode, stack):
         wanted = [(LATENCY, self.programs.burst(LATENCY), "burst")]
         wanted += [(BEST_EFFORT, self.programs.training(name), name) for name in TRAININGS]
         latency, *trainings = self._start_all(mode, stack, wanted)
@@ -85,13 +85,15 @@ class Stops(Campaign):
 
     def _beside(self, mode, latency, tenant):
         time.sleep(self.lengths.settle)
+        # Until a latency tenant has shown itself, originals run and whole grids are in the way: once, not in every burst.
+        first = self._one_launch(latency, FIRST_BURSTS)["latency_us"]
         answer = self._one_launch(latency)
         idle = flag_to_idle(mode.status(), tenant.pid)
-        return answer | {"idle": idle, "done": tenant.ask("stop", seconds=60.0)}
+        return answer | {"idle": idle, "first_us": first, "done": tenant.ask("stop", seconds=60.0)}
 
-    def _one_launch(self, latency):
+    def _one_launch(self, latency, bursts=BURSTS):
         most = self.lengths.row
-        return latency.ask("bursts", self.lengths.bursts, 3000, 7000, 17, most, 1, seconds=most + 30.0)
+        return latency.ask("bursts", bursts, 3000, 7000, 17, most, 1, seconds=most + 30.0)
 
     def _add(self, mode, row):
         self.record.add(PART, sharing=mode.name, **row)
