@@ -8,7 +8,8 @@
 //! * `post`: the gate, the marks, the bell
 //! * `keeper`: the thread and its rounds; `membership` (daemon and seat), `turn` (the best-effort token)
 //! * `streams`, `flight`: what was handed over, and how much time of it is in flight
-//! * `burst`: when a latency tenant is at work; `raise`: how it stops others, in the shared domain
+//! * `burst`: when a latency tenant is at work; `raise`: how it stops others, in the shared domain;
+//!   `priority`: its streams there
 //! * `lever`: the switch rung: the slice of this process, and stopping it in the middle of a kernel
 //! * `around`: functions of the driver before which something has to be done here
 
@@ -20,6 +21,7 @@ pub mod key;
 mod lever;
 mod membership;
 mod post;
+pub mod priority;
 mod raise;
 mod streams;
 mod turn;

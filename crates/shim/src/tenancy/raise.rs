@@ -16,11 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use board::{Seat, StopWord};
 use cuda_abi::{
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CU_STREAM_MEM_OP_WRITE_VALUE_32, CU_STREAM_NON_BLOCKING,
-    CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUcontext, CUdeviceptr, CUipcMemHandle, CUstream,
-    CUstreamBatchMemOpParams, CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st as WriteValue,
-    CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__bindgen_ty_1 as Value,
+    CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUdeviceptr, CUipcMemHandle, CUstream, CUstreamBatchMemOpParams,
 };
 
+use crate::guard::driver;
 use crate::lock::Lock;
 use crate::log::say;
 use crate::next;
@@ -84,15 +83,9 @@ impl Raise {
     /// The context of the first work becomes that of the mappings.
     #[cold]
     fn begin(&self) -> bool {
-        let mut context: CUcontext = ptr::null_mut();
-        // SAFETY: a place for the answer.
-        let asked = unsafe { next::call::cuCtxGetCurrent(&mut context) };
-        let known = asked == CUDA_SUCCESS && !context.is_null();
-        known
-            && self
-                .context
-                .compare_exchange(0, context.expose_provenance(), Ordering::Release, Ordering::Relaxed)
-                .is_ok()
+        let context = driver::current_context();
+        context != 0
+            && self.context.compare_exchange(0, context, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     fn write(&self) {
@@ -332,31 +325,17 @@ fn map(word: &StopWord) -> Option<CUdeviceptr> {
 
 /// "Write 1 there."
 fn raised(address: CUdeviceptr) -> CUstreamBatchMemOpParams {
-    let value = Value { value64: 1 };
-    let (operation, flags, alias) = (CU_STREAM_MEM_OP_WRITE_VALUE_32, 0, 0);
-    let write = WriteValue { operation, address, __bindgen_anon_1: value, flags, alias };
-    // The driver reads all of a batch's places, and a write fills less than one.
-    let mut whole = CUstreamBatchMemOpParams { pad: [0; 6] };
-    whole.writeValue = write;
-    whole
+    let mut operation = CUstreamBatchMemOpParams::default();
+    operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    operation.writeValue.address = address;
+    operation.writeValue.__bindgen_anon_1.value = 1;
+    operation
 }
 
-/// Does something in a context, whichever the thread is in. `None`: it cannot be entered.
+/// Does something in a context, which mostly is the thread's own. `None`: it cannot be entered.
 fn within<T>(context: usize, work: impl FnOnce() -> T) -> Option<T> {
-    let wanted: CUcontext = ptr::with_exposed_provenance_mut(context);
-    let mut current: CUcontext = ptr::null_mut();
-    // SAFETY: a place for the answer.
-    let asked = unsafe { next::call::cuCtxGetCurrent(&mut current) };
-    if asked == CUDA_SUCCESS && current == wanted {
+    if context != 0 && driver::current_context() == context {
         return Some(work());
     }
-    // SAFETY: a context in which there was work, and that is forgotten before it is destroyed.
-    let pushed = unsafe { next::call::cuCtxPushCurrent_v2(wanted) };
-    if wanted.is_null() || pushed != CUDA_SUCCESS {
-        return None;
-    }
-    let result = work();
-    // SAFETY: a place for the answer; what was pushed is popped.
-    let _ = unsafe { next::call::cuCtxPopCurrent_v2(&mut current) };
-    Some(result)
+    driver::within(context, || Some(work()))
 }
