@@ -12,6 +12,4 @@ pub enum Error {
     AddressSize,
     #[error("the prologues do not fit the text: {0}")]
     Edit(ptx::EditError),
-    #[error("this image cannot be rewritten yet")]
-    NotYet,
 }
