@@ -2,7 +2,8 @@
 # Fills fuzz/corpus with the images and texts the crates are tested with.
 set -eu
 cd "$(dirname "$0")"
-mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower corpus/places corpus/ledger corpus/scenario corpus/results
+mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower corpus/places corpus/ledger corpus/scenario corpus/results \
+    corpus/rewrite
 # Large inputs make slow runs, and the largest is mostly debug tables.
 for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
     folder=$(basename "$(dirname "$file")")
@@ -10,6 +11,10 @@ for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
 done
 cp ../crates/cubin/test_data/*.fatbin corpus/fatbin/
 cp ../crates/cubin/test_data/*.cubin corpus/cubin/
+cp ../crates/cubin/test_data/*.cubin corpus/rewrite/
+for file in ../crates/guard/test_data/*.cubin; do
+    cp "$file" "corpus/rewrite/guard-$(basename "$file")"
+done
 find ../conformance/kernels/ptx -name '*.compute_90.*.ptx' -size -12k -exec cp {} corpus/lower/ \;
 # A loader's cache behind an empty library path, where this machine has one.
 if [ -r /etc/ld.so.cache ]; then

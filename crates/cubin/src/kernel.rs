@@ -4,6 +4,7 @@
 //! constant bank with its parameters (`.nv.constant0.K`), and shared memory (`.nv.shared.K`). The others name the
 //! instructions' section in their headers.
 
+use crate::file::kind;
 use crate::info::{attribute, records};
 use crate::{Error, File};
 
@@ -82,7 +83,8 @@ impl<'a> File<'a> {
     /// Where `.nv.info` says how many registers each symbol has: for each symbol, the place of the number.
     pub fn register_counts(&self) -> Result<Registers, Error> {
         let mut places = vec![None; self.symbols().len()];
-        let section = self.find(".nv.info");
+        let mut sections = self.sections().iter();
+        let section = sections.position(|section| section.kind == kind::INFO && section.name == ".nv.info");
         let data = section.map_or(&[][..], |section| &self.sections()[section].data);
         for record in records(data) {
             let record = record?;

@@ -18,12 +18,15 @@ const BARRIER_SHIFT: u32 = 20;
 /// Where the number beside them counts registers, in 8 bits, if it does.
 const REGISTER_SHIFT: u32 = 24;
 
+/// No thread can have more.
+const MOST_REGISTERS: u32 = 255;
+
 /// What is the same for all kernels of a file.
 pub(super) struct Shop {
     prologue: &'static Prologue,
     registers: Registers,
     outside: Outside,
-    /// For each section, how many kernels say that it holds their instructions.
+    /// For each section, of how many kernels it is a part.
     claims: Vec<u32>,
 }
 
@@ -54,7 +57,8 @@ impl Shop {
         }
         let mut claims = vec![0; file.sections().len()];
         for kernel in kernels {
-            claims[kernel.text] += 1;
+            let parts = [Some(kernel.text), kernel.info, kernel.constants];
+            parts.iter().flatten().for_each(|&part| claims[part] += 1);
         }
         Ok(Shop { prologue, registers, outside: Outside::read(file, prologue.generation), claims })
     }
@@ -79,7 +83,8 @@ impl Shop {
             barriers: in_record.then_some(self.prologue.barriers as u8),
             exits: &spliced.exits,
         };
-        let registers = self.registers.of(kernel.symbol).ok_or(Reason::UnknownRecords)?;
+        let registers = self.registers.of(kernel.symbol).filter(|count| *count <= MOST_REGISTERS);
+        let registers = registers.ok_or(Reason::UnknownRecords)?;
         Ok(Change {
             rule,
             control_offset,
@@ -95,13 +100,15 @@ impl Shop {
         let parts = Parts { text: kernel.text, info: kernel.info?, constants: kernel.constants? };
         let sections = file.sections();
         // Kinds matter where somebody made a table of the file itself look like a part of a kernel.
-        let own = [(parts.text, kind::BYTES), (parts.info, kind::INFO), (parts.constants, kind::BYTES)]
-            .iter()
-            .all(|&(index, kind)| sections[index].kind == kind && !sections[index].is_shared())
-            && sections[parts.text].name.starts_with(".text.");
+        let own = |index: usize, kind: u32| {
+            let section = &sections[index];
+            section.kind == kind && !section.is_shared() && self.claims[index] == 1
+        };
+        let own =
+            own(parts.text, kind::BYTES) && own(parts.info, kind::INFO) && own(parts.constants, kind::BYTES);
         let symbol = &file.symbols()[kernel.symbol];
         let whole = symbol.value == 0 && symbol.size == sections[parts.text].size();
-        (own && whole && self.claims[parts.text] == 1).then_some(parts)
+        (own && whole && sections[parts.text].name.starts_with(".text.")).then_some(parts)
     }
 
     /// By which rule blocks of the kernel may be turned away.
