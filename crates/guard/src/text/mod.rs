@@ -68,10 +68,11 @@ fn rewrite_kernel(
     let (Some(layout), Some(body)) = (&layout, &function.body) else {
         return refused(Reason::UnknownRecords);
     };
-    let control_offset = Control::offset(layout.bytes);
-    if control_offset.saturating_add(Control::SIZE) > survey.target.most_parameters() {
+    let most = survey.target.most_parameters() - Control::SIZE;
+    if layout.bytes > most || Control::offset(layout.bytes) > most {
         return refused(Reason::ParametersTooLarge);
     }
+    let control_offset = Control::offset(layout.bytes);
     match survey.judge(&name) {
         Verdict::Refuse(reason) => refused(reason),
         Verdict::Guard(rule) => {

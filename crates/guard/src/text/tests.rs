@@ -82,6 +82,29 @@ fn what_is_rewritten_parses_and_has_the_control_words_last() {
     }
 }
 
+/// Texts that end somewhere, and texts that lack a piece: an answer or an error, never a panic.
+#[test]
+fn no_text_is_too_broken() {
+    for (file, text) in corpus() {
+        for piece in 1..12 {
+            let cut = text.len() * piece / 12;
+            let broken = [&text[..cut], &[&text[..cut], &text[(cut + 97).min(text.len())..]].concat()];
+            for broken in broken {
+                if let Ok(rewritten) = rewrite_ptx(broken) {
+                    assert!(rewritten.image.len() > broken.len(), "{file} cut at {cut}");
+                }
+            }
+        }
+    }
+    let huge = module(".entry k(.param .b8 a[4294967290], .param .b8 b[4294967290]) { ret; }");
+    assert_eq!(rewrite_ptx(&huge).expect("it is PTX").kernels[0].verdict, refused(Reason::UnknownRecords));
+    let large = module(".entry k(.param .b8 a[4294967290]) { ret; }");
+    assert_eq!(
+        rewrite_ptx(&large).expect("it is PTX").kernels[0].verdict,
+        refused(Reason::ParametersTooLarge)
+    );
+}
+
 #[test]
 fn a_rewritten_text_can_be_rewritten_again() {
     let once = rewrite_ptx(&kernel("", "")).expect("it can be rewritten");

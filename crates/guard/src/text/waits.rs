@@ -5,20 +5,21 @@
 //! that looks where it landed), but the ordered rule is right for these too. Where a loop is in another function is not
 //! followed: there any such access counts.
 
+use std::collections::BTreeMap;
+
 use ptx::{Body, Function, Instruction, Module, Operand, Statement};
 
 /// Whether a function's text may let a block wait for others. Of a `callee` it is not known in what loop it is.
 pub fn may_wait(module: &Module, function: &Function, body: &Body, callee: bool) -> bool {
-    let mut text = Linear { module, instructions: Vec::new(), labels: Vec::new() };
+    let mut text = Linear { module, instructions: Vec::new(), labels: BTreeMap::new() };
     text.append(body);
-    let loops = text.loops();
-    let in_loop = |place: usize| callee || loops.iter().any(|&(start, end)| (start..=end).contains(&place));
+    let in_loop = text.in_loop();
     let clusters =
         function.directives.iter().any(|directive| module.text(directive.name).contains("cluster"));
-    let mut instructions = text.instructions.iter().enumerate();
+    let mut instructions = text.instructions.iter().zip(in_loop);
     clusters
-        || instructions.any(|(place, instruction)| {
-            in_cluster(module, instruction) || polls(module, instruction) && in_loop(place)
+        || instructions.any(|(instruction, in_loop)| {
+            in_cluster(module, instruction) || (callee || in_loop) && polls(module, instruction)
         })
 }
 
@@ -26,8 +27,8 @@ pub fn may_wait(module: &Module, function: &Function, body: &Body, callee: bool)
 struct Linear<'m> {
     module: &'m Module,
     instructions: Vec<&'m Instruction>,
-    /// Labels, and which instruction each stands before.
-    labels: Vec<(&'m str, usize)>,
+    /// Labels, and which instruction each stands before: the first of those with one name in several scopes.
+    labels: BTreeMap<&'m str, usize>,
 }
 
 impl<'m> Linear<'m> {
@@ -35,7 +36,7 @@ impl<'m> Linear<'m> {
         for statement in &body.statements {
             match statement {
                 Statement::Label { name, .. } => {
-                    self.labels.push((self.module.text(*name), self.instructions.len()));
+                    self.labels.entry(self.module.text(*name)).or_insert(self.instructions.len());
                 }
                 Statement::Instruction(instruction) => self.instructions.push(instruction),
                 Statement::Scope(body) => self.append(body),
@@ -44,28 +45,35 @@ impl<'m> Linear<'m> {
         }
     }
 
-    /// From where to where the text may be gone through again: jumps back, with all that lies between. A jump through
-    /// a table may go anywhere.
-    fn loops(&self) -> Vec<(usize, usize)> {
-        let mut loops = Vec::new();
+    /// For each instruction, whether it may be gone through again: it lies between a jump back and where that leads. A
+    /// jump through a table may go anywhere.
+    fn in_loop(&self) -> Vec<bool> {
+        let count = self.instructions.len();
+        // How many loops begin, less how many have ended, before each instruction.
+        let mut change = vec![0i64; count + 1];
         for (place, instruction) in self.instructions.iter().enumerate() {
-            match self.module.text(instruction.opcode) {
-                "bra" => {
-                    let targets = instruction.operands.iter().filter_map(|operand| match operand {
-                        Operand::Name(name) => Some(self.module.text(*name)),
-                        _ => None,
-                    });
-                    for target in targets {
-                        let earlier =
-                            self.labels.iter().filter(|&&(label, at)| label == target && at <= place);
-                        loops.extend(earlier.map(|&(_, at)| (at, place)));
-                    }
-                }
-                "brx" => loops.push((0, self.instructions.len())),
-                _ => {}
+            let earlier = match self.module.text(instruction.opcode) {
+                "bra" => self.target(instruction).filter(|&target| target <= place),
+                "brx" => Some(0),
+                _ => None,
+            };
+            let end = if self.module.text(instruction.opcode) == "brx" { count } else { place + 1 };
+            if let Some(start) = earlier {
+                change[start] += 1;
+                change[end] -= 1;
             }
         }
-        loops
+        let mut inside = 0;
+        let deepen = |change: &i64| {
+            inside += change;
+            inside > 0
+        };
+        change[..count].iter().map(deepen).collect()
+    }
+
+    fn target(&self, jump: &Instruction) -> Option<usize> {
+        let Some(Operand::Name(name)) = jump.operands.first() else { return None };
+        self.labels.get(self.module.text(*name)).copied()
     }
 }
 
