@@ -29,6 +29,7 @@
 //!
 //! * [`control`]: the words a rewritten kernel is launched with
 //! * [`verdict`]: what may be done with a kernel, and why not more
+//! * [`finding`]: what trials on the GPU have shown of it
 //! * [`prologue`]: the instructions put before a kernel's own, for each architecture
 //! * [`machine`]: what can be told from a kernel's instructions
 //! * [`splice`]: prologues into machine code
@@ -38,6 +39,7 @@
 
 pub mod control;
 mod error;
+pub mod finding;
 pub mod machine;
 pub mod prologue;
 mod rewritten;
@@ -48,6 +50,7 @@ pub mod verdict;
 
 pub use control::{Control, Mode};
 pub use error::Error;
+pub use finding::{Finding, Obstacle};
 pub use rewritten::{Kernel, Parameter, Rewritten};
 pub use splice::rewrite_cubin;
 pub use text::rewrite_ptx;

@@ -57,6 +57,8 @@ pub(crate) struct KernelEntry {
     pub blocks: AtomicU64,
     /// Whether and how it can be stopped between its blocks, as a number of `guard`'s; zero: nobody has looked.
     pub verdict: AtomicU32,
+    /// What trials have shown of its twin, as a number of `guard`'s; zero: there were none.
+    pub finding: AtomicU32,
     /// Launches of its twin, and how many of those were cut.
     pub guarded: AtomicU64,
     pub cut: AtomicU64,

@@ -135,6 +135,11 @@ impl Kernel {
         self.entry.verdict.store(verdict.into(), Ordering::Relaxed);
     }
 
+    /// What trials have shown of its twin.
+    pub fn found(&self, finding: u8) {
+        self.entry.finding.store(finding.into(), Ordering::Relaxed);
+    }
+
     /// One of its launches was that of a twin.
     #[inline]
     pub fn guarded(&self) {

@@ -26,7 +26,7 @@ pub struct Reading {
     counters: Vec<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelReading {
     /// As the module calls it, mangled; long ones are cut.
     pub name: String,
@@ -41,6 +41,8 @@ pub struct KernelReading {
     pub blocks: u64,
     /// The number of its verdict, in `guard`'s list; `None`: nobody has looked, or it is no number of a verdict.
     pub verdict: Option<u8>,
+    /// The number of what trials have shown of its twin, in `guard`'s list; `None`: there were none.
+    pub finding: Option<u8>,
     /// Launches of their own that were those of a twin; and of these, how many were cut.
     pub guarded: u64,
     pub cut: u64,
@@ -140,6 +142,7 @@ fn kernel(bytes: &[u8], index: usize) -> Option<KernelReading> {
         return None;
     }
     let hash = offset_of!(KernelEntry, module_hash);
+    let number = |at: usize| u8::try_from(entry.half(at)).ok().filter(|&number| number > 0);
     Some(KernelReading {
         name: entry.text(offset_of!(KernelEntry, name)),
         module_hash: u128::from(entry.word(hash)) | u128::from(entry.word(hash + 8)) << 64,
@@ -148,7 +151,8 @@ fn kernel(bytes: &[u8], index: usize) -> Option<KernelReading> {
         launches: entry.word(offset_of!(KernelEntry, launches)),
         in_graphs: entry.word(offset_of!(KernelEntry, in_graphs)),
         blocks: entry.word(offset_of!(KernelEntry, blocks)),
-        verdict: u8::try_from(entry.half(offset_of!(KernelEntry, verdict))).ok().filter(|&number| number > 0),
+        verdict: number(offset_of!(KernelEntry, verdict)),
+        finding: number(offset_of!(KernelEntry, finding)),
         guarded: entry.word(offset_of!(KernelEntry, guarded)),
         cut: entry.word(offset_of!(KernelEntry, cut)),
         samples: entry.word(offset_of!(KernelEntry, samples)),
@@ -257,12 +261,14 @@ mod tests {
             (0..4).for_each(|_| kernel.guarded());
             kernel.cut(2);
             kernel.judged(17);
+            kernel.found(18);
             kernel.timed(3_000, 700, 21_000);
             kernel.timed(5_000, 600, 20_900);
             assert_eq!(kernel.certificate_ns(), Some(21_000));
         });
         let kernel = &reading.kernels[0];
-        assert_eq!((kernel.verdict, kernel.guarded, kernel.cut), (Some(17), 4, 2));
+        assert_eq!((kernel.verdict, kernel.finding), (Some(17), Some(18)));
+        assert_eq!((kernel.guarded, kernel.cut), (4, 2));
         assert_eq!((kernel.samples, kernel.block_ns, kernel.certificate_ns), (2, 700, 21_000));
         assert_eq!(kernel.gpu_ns(), Some(40_000), "ten launches of 4 µs");
     }
