@@ -118,6 +118,13 @@ fn what_is_behind_a_section_that_grew_moves() {
     }
 }
 
+/// Where the header of the segment with instructions is.
+fn executable(bytes: &[u8]) -> u64 {
+    let (at, count) = (word(bytes, 32), bytes[56]);
+    let mut headers = (0..u64::from(count)).map(|index| at + 56 * index);
+    headers.find(|at| word(bytes, *at) == 0x5_0000_0001).expect("instructions are mapped")
+}
+
 /// Segments are what a loader maps: the one with instructions must have all of them.
 #[test]
 fn segments_follow_their_sections() {
@@ -125,10 +132,7 @@ fn segments_follow_their_sections() {
         let mut file = read(bytes);
         let kernel = file.kernels()[0];
         let executable = |bytes: &[u8]| {
-            let (at, count) = (word(bytes, 32), bytes[56]);
-            let headers = (0..u64::from(count)).map(|index| at + 56 * index);
-            let mut found = headers.filter(|at| word(bytes, *at) == 0x5_0000_0001);
-            let header = found.next().expect("instructions are mapped");
+            let header = executable(bytes);
             (word(bytes, header + 8), word(bytes, header + 32), word(bytes, header + 40))
         };
         let (start, length, memory) = executable(bytes);
@@ -139,6 +143,22 @@ fn segments_follow_their_sections() {
         // The table of segments is one itself, and still begins where the file's header says.
         assert_eq!(word(&written, word(&written, 32) + 8), word(&written, 32));
     }
+}
+
+/// No compiler makes such a segment, but what could be read must be readable when it was written.
+#[test]
+fn a_segment_may_end_within_a_section() {
+    let mut bytes = SM_90.to_vec();
+    let length_at = executable(&bytes) + 32;
+    let length = word(&bytes, length_at) - 8;
+    let place = usize::try_from(length_at).expect("it is a place");
+    bytes[place..place + 8].copy_from_slice(&length.to_le_bytes());
+    let mut file = read(&bytes);
+    let kernel = file.kernels()[0];
+    file.section_mut(kernel.text).data.to_mut().extend_from_slice(&[0; 256]);
+    let written = file.write();
+    assert_eq!(word(&written, executable(&written) + 32), length + 256);
+    assert_eq!(contents(&read(&written)), contents(&file));
 }
 
 #[test]

@@ -143,32 +143,35 @@ impl File<'_> {
     }
 }
 
-/// Where what was at `offset` is to be.
+/// Where what began at `offset` is to begin.
 fn moved(parts: &[Part], offset: usize) -> usize {
-    // Nothing but a part itself begins where a part begins.
     let behind = parts.partition_point(|part| part.was.start <= offset);
-    match behind.checked_sub(1).map(|index| &parts[index]) {
-        None => offset,
-        Some(part) if offset < part.was.end => part.is.start + (offset - part.was.start).min(part.is.len()),
-        Some(part) => part.is.end.saturating_add(offset - part.was.end),
-    }
+    moved_with(&parts[..behind], parts.get(behind), offset)
+}
+
+/// Where what ended at `offset` is to end.
+fn moved_end(parts: &[Part], offset: usize) -> usize {
+    let behind = parts.partition_point(|part| part.was.start < offset);
+    moved_with(&parts[..behind], parts.get(behind), offset)
+}
+
+/// Moves a place with the last of the parts `before` it, but not into the part behind it.
+fn moved_with(before: &[Part], behind: Option<&Part>, offset: usize) -> usize {
+    let Some(part) = before.last() else { return offset };
+    let moved = match offset < part.was.end {
+        true => part.is.start + (offset - part.was.start).min(part.is.len()),
+        false => part.is.end.saturating_add(offset - part.was.end),
+    };
+    behind.map_or(moved, |behind| moved.min(behind.is.start))
 }
 
 fn moved_segment(parts: &[Part], segment: &Header<'_, SEGMENT_BYTES>) -> [u8; SEGMENT_BYTES] {
     let mut header = segment.to_array();
     let (length, memory) = (segment.u64(32), segment.u64(40));
-    let start = usize::try_from(segment.u64(8)).expect("a segment lies in the file");
-    let end = start + usize::try_from(length).expect("a segment lies in the file");
-    let first = parts.partition_point(|part| part.was.start < start);
-    let behind = parts.partition_point(|part| part.was.end <= end);
-    let within = parts.get(first..behind).unwrap_or(&[]);
-    let (start, end) = match (within.first(), within.last()) {
-        (Some(first), Some(last)) => {
-            (moved(parts, start).min(first.is.start), last.is.end + (end - last.was.end))
-        }
-        _ => (moved(parts, start), moved(parts, start) + (end - start)),
-    };
-    let grown = (end - start) as u64;
+    let was = usize::try_from(segment.u64(8)).expect("a segment lies in the file");
+    let end = was + usize::try_from(length).expect("a segment lies in the file");
+    let start = moved(parts, was);
+    let grown = moved_end(parts, end).saturating_sub(start) as u64;
     put(&mut header, 8, start as u64);
     put(&mut header, 32, grown);
     put(&mut header, 40, memory.wrapping_sub(length).wrapping_add(grown));
