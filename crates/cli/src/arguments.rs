@@ -31,6 +31,9 @@ pub enum Verb {
     Status(ShowOptions),
     /// List the processes that share the GPUs, one to a line
     Ps(ShowOptions),
+    /// List the kernels of processes on a shared GPU: which can be stopped between their blocks, which not, and why
+    #[command(after_help = VERDICTS_HELP)]
+    Verdicts(VerdictOptions),
     /// Change a tenant while it runs
     #[command(after_help = TENANT_HELP)]
     Set(ChangeOptions),
@@ -136,6 +139,11 @@ Exit status:
   that of the command; 128+N if signal N ended it; 125 if ebb failed, 126 if the command cannot be
   executed, 127 if it cannot be found";
 
+const VERDICTS_HELP: &str = "\
+`guard`: any of its blocks may be turned away when it is told to stop. `ordered guard`: only all from
+some block on. `refuse`: it is held before it begins, with the reason. `stops in` is what is promised
+from the block times seen. `ebb run --report` has the same for the processes of one command.";
+
 const TENANT_HELP: &str = "\
 TENANT is a name, a tenant's number as `ebb status` shows it, or the number of one of its processes.
 If that fits none, or several, nothing is changed.";
@@ -198,6 +206,21 @@ pub enum OnDaemonLoss {
 
 #[derive(Debug, Args)]
 pub struct ShowOptions {
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct VerdictOptions {
+    /// Only this process, which may have ended [default: all that run]
+    #[arg(value_name = "PID", conflicts_with_all = ["all", "forget"])]
+    pub process: Option<u32>,
+    /// Those that have ended too, as far as their ledgers are still there
+    #[arg(long, conflicts_with = "forget")]
+    pub all: bool,
+    /// Throw away what was kept for later runs: rewritten code, and which kernels were found not to be what they seemed
+    #[arg(long)]
+    pub forget: bool,
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
 }

@@ -18,6 +18,13 @@ impl Json {
         Json::Object(members.map(|(key, value)| (key.to_owned(), value)).into())
     }
 
+    /// An object with more members.
+    pub fn and<const N: usize>(self, more: [(&str, Json); N]) -> Json {
+        let Json::Object(mut members) = self else { return self };
+        members.extend(more.map(|(key, value)| (key.to_owned(), value)));
+        Json::Object(members)
+    }
+
     pub fn list(items: impl IntoIterator<Item = impl Into<Json>>) -> Json {
         Json::List(items.into_iter().map(Into::into).collect())
     }

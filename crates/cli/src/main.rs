@@ -14,6 +14,7 @@ mod lab;
 mod run;
 mod soft;
 mod status;
+mod verdicts;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Verb::Lab(verb) => return lab::run(&verb),
         Verb::Status(options) => status::status(options.output),
         Verb::Ps(options) => status::ps(options.output),
+        Verb::Verdicts(options) => verdicts::run(&options),
         Verb::Set(options) => change::set(&options),
         Verb::Pause(tenant) => change::pause(&tenant),
         Verb::Resume(tenant) => change::resume(&tenant),

@@ -14,7 +14,9 @@ pub const SHIM_MARK: &CStr = c"ebb_shim_version";
 pub struct Variables {
     pub driver: Option<&'static CStr>,
     pub library_path: Option<&'static CStr>,
+    /// The folder for ledgers of one run, and the one for those of all tenants of a shared GPU.
     pub run: Option<&'static CStr>,
+    pub ledgers: Option<&'static CStr>,
     pub disabled: bool,
     /// The user does not mind questions that the driver answers with an error.
     pub may_ask_in_vain: bool,
@@ -28,6 +30,7 @@ impl Variables {
             driver: variable(c"EBB_DRIVER"),
             library_path: variable(c"LD_LIBRARY_PATH"),
             run: variable(c"EBB_RUN"),
+            ledgers: variable(c"EBB_LEDGERS"),
             disabled: variable(c"EBB_DISABLE").is_some_and(|value| value == c"1"),
             may_ask_in_vain: variable(c"EBB_PARAMETERS").is_some_and(|value| value == c"1"),
             #[cfg(feature = "faults")]

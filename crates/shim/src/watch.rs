@@ -76,7 +76,7 @@ fn open(variables: &Variables, version: i32) -> Option<&'static Watch> {
     std::panic::set_hook(Box::new(|_| ()));
     let mut command = [0; 256];
     let command = command_line(&mut command);
-    let public = variables.run.map(|folder| match fault::disk() {
+    let public = variables.run.or(variables.ledgers).map(|folder| match fault::disk() {
         true => Err(telemetry::Error::Make(rustix::io::Errno::NOSPC)),
         false => Ledger::create(folder, command),
     });

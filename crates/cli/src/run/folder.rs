@@ -68,7 +68,7 @@ impl RunFolder {
     /// What the ledgers say, oldest first, and a sentence for each that cannot be read.
     pub fn readings(&self) -> (Vec<Reading>, Vec<String>) {
         let (mut readings, mut remarks) = (Vec::new(), Vec::new());
-        read_ledgers(&self.path, DEPTH, &mut |result| match result {
+        each_ledger(&self.path, &mut |path| match Reading::open(path) {
             Ok(reading) => readings.push(reading),
             Err(error) => remarks.push(error.to_string()),
         });
@@ -86,13 +86,18 @@ impl Drop for RunFolder {
     }
 }
 
-fn read_ledgers(folder: &Path, depth: u32, each: &mut dyn FnMut(Result<Reading, telemetry::Error>)) {
+/// Shows every ledger in a folder and in the folders in it.
+pub fn each_ledger(folder: &Path, each: &mut dyn FnMut(&Path)) {
+    look_through(folder, DEPTH, each);
+}
+
+fn look_through(folder: &Path, depth: u32, each: &mut dyn FnMut(&Path)) {
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "ledger") {
-            each(Reading::open(&path));
+            each(&path);
         } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            read_ledgers(&path, depth - 1, each);
+            look_through(&path, depth - 1, each);
         }
     }
 }

@@ -15,8 +15,8 @@
 mod driver;
 pub mod environment;
 pub mod folder;
-mod process;
-mod report;
+pub mod process;
+pub mod report;
 mod supervise;
 mod tenancy;
 mod watch;
@@ -34,6 +34,7 @@ use model::Domain;
 
 use crate::arguments::RunOptions;
 use crate::beside;
+use crate::verdicts::found;
 use driver::{Driver, is_software};
 use folder::RunFolder;
 use report::{Report, Sight};
@@ -112,6 +113,10 @@ impl Plan {
             joined.remarks.iter().for_each(|remark| say(remark));
         }
         self.settings.extend(joined.settings);
+        if joined.domain == Domain::Shared {
+            // For `ebb verdicts`, which misses them where there is no folder.
+            self.settings.extend(found::folder().ok().map(|folder| (found::VARIABLE, folder.into())));
+        }
         let software = self.signs.as_ref().and_then(|signs| signs.driver.as_deref()).is_some_and(is_software);
         if joined.domain == Domain::Shared && software {
             self.settings.push(driver::share_card()?);

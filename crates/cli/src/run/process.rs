@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What identifies a process for as long as the machine is up, and who started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,18 @@ pub struct Process {
 /// When a process began, or `None` when there is none of this number.
 pub fn began(pid: u32) -> Option<u64> {
     look(pid).map(|process| process.began)
+}
+
+/// How long ago a process began, or `None` when there is none of this number.
+pub fn age(pid: u32) -> Option<Duration> {
+    /// Clock ticks in a second, as Linux counts them for programs wherever CUDA runs.
+    const TICKS: f64 = 100.0;
+    let ticks = began(pid)?;
+    let up = fs::read_to_string("/proc/uptime").ok()?;
+    let up: f64 = up.split_ascii_whitespace().next()?.parse().ok()?;
+    let since = up - ticks as f64 / TICKS;
+    // The two clocks are read one after the other, and in hundredths.
+    Some(Duration::from_secs_f64(since.max(0.0) + 0.05))
 }
 
 pub fn look(pid: u32) -> Option<Process> {

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use cuda_abi::{CUDA_SUCCESS, CUdevice, CUfunction_attribute, CUresult};
+use cuda_abi::{CUDA_SUCCESS, CUdevice, CUfunction, CUfunction_attribute, CUresult};
 use telemetry::{Kernel, KernelIdentity, Note};
 
 use super::{Frames, Module};
@@ -177,6 +177,27 @@ impl Frame {
             }
         };
         (result == CUDA_SUCCESS).then_some(value)
+    }
+
+    /// How many of its blocks fit on a multiprocessor at once, in the context of the calling thread.
+    pub fn blocks_beside(&self, threads: u32, shared: u32) -> Option<u32> {
+        let (mut blocks, threads) = (0, c_int::try_from(threads).ok()?);
+        let mut function: CUfunction = self.handle();
+        if self.of == Of::Library {
+            // SAFETY: a handle that the driver gave out and that is about to be launched; a place for the answer.
+            let found = unsafe { next::call::cuKernelGetFunction(&mut function, self.handle()) };
+            (found == CUDA_SUCCESS).then_some(())?;
+        }
+        // SAFETY: a function of the thread's context; a place for the answer.
+        let result = unsafe {
+            next::call::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &mut blocks,
+                function,
+                threads,
+                shared as usize,
+            )
+        };
+        u32::try_from(blocks).ok().filter(|_| result == CUDA_SUCCESS)
     }
 
     fn handle<T>(&self) -> *mut T {

@@ -10,6 +10,7 @@
 //! * `kept`: images, from the moment they are loaded; `piece`: the part of one that a device runs
 //! * `place`: what a kernel's frame knows of its twin; `attributes`: what the program has set about it
 //! * `queue`, `smith`: who makes twins; `forge`: how
+//! * `sample`: how long kernels take, and so how long they take to stop
 //! * `cache`: rewritten images on disk; `demotions`: what was found out about kernels the hard way
 
 mod attributes;
@@ -20,6 +21,7 @@ mod kept;
 mod piece;
 mod place;
 mod queue;
+pub mod sample;
 mod smith;
 mod wanted;
 
@@ -190,5 +192,6 @@ fn follow(frame: &'static Frame, device: Option<CUdevice>) {
 /// In the child of a fork, which has nothing loaded.
 pub fn in_child() {
     kept::in_child();
+    sample::in_child();
     smith::in_child();
 }

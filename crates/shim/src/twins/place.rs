@@ -22,6 +22,8 @@ pub struct Place {
     /// On which it was first launched.
     device: AtomicI32,
     pub attributes: Attributes,
+    /// About how often it was launched, while launches are timed.
+    launches: AtomicU32,
     /// The number of the verdict, once there is an answer; zero before.
     verdict: AtomicU8,
     /// Null: none.
@@ -34,6 +36,7 @@ impl Place {
             state: AtomicU32::new(UNASKED),
             device: AtomicI32::new(0),
             attributes: Attributes::new(),
+            launches: AtomicU32::new(0),
             verdict: AtomicU8::new(0),
             twin: AtomicPtr::new(ptr::null_mut()),
         }
@@ -84,6 +87,14 @@ impl Place {
     #[inline]
     pub fn is_answered(&self) -> bool {
         self.state.load(Ordering::Relaxed) == ANSWERED
+    }
+
+    /// How many launches there were before this one. Threads that launch it at the same time may count once.
+    #[inline]
+    pub fn count_launch(&self) -> u32 {
+        let launches = self.launches.load(Ordering::Relaxed);
+        self.launches.store(launches.wrapping_add(1), Ordering::Relaxed);
+        launches
     }
 
     pub fn device(&self) -> CUdevice {

@@ -6,6 +6,7 @@ use super::{Report, Sight};
 use crate::json::Json;
 use crate::run::supervise::End;
 use crate::run::watch::Bypass;
+use crate::verdicts::json as verdicts;
 
 pub fn write(report: &Report) -> Json {
     let signal = match report.end {
@@ -29,6 +30,7 @@ pub fn write(report: &Report) -> Json {
         ("round_ebb", Json::List(report.round.iter().map(round).collect())),
         ("total", counters(|counter| report.total(counter))),
         ("kernels", Json::List(report.kernels().iter().map(kernel).collect())),
+        ("verdicts", verdicts::totals(&report.kernels())),
         ("sentences", Json::list(report.sentences())),
     ])
 }
@@ -58,7 +60,7 @@ fn round(bypass: &Bypass) -> Json {
 }
 
 fn kernel(kernel: &KernelReading) -> Json {
-    Json::object([
+    let described = Json::object([
         ("name", kernel.name.as_str().into()),
         ("module", format!("{:032x}", kernel.module_hash).into()),
         ("parameter_bytes", kernel.parameter_bytes.into()),
@@ -66,7 +68,8 @@ fn kernel(kernel: &KernelReading) -> Json {
         ("launches", kernel.launches.into()),
         ("in_graphs", kernel.in_graphs.into()),
         ("blocks", kernel.blocks.into()),
-    ])
+    ]);
+    described.and(verdicts::judgement(kernel))
 }
 
 /// All counters, the words of their names as keys in each other: `launches.plain.default` is

@@ -12,6 +12,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use telemetry::{Counter, KernelReading, Reading};
 
+pub use kernel_name::readable;
+pub use text::cut;
+
 use super::supervise::End;
 use super::watch::Bypass;
 use crate::arguments::{Output, ReportOption};
@@ -51,6 +54,14 @@ impl Report {
                     sum.launches = sum.launches.saturating_add(kernel.launches);
                     sum.in_graphs = sum.in_graphs.saturating_add(kernel.in_graphs);
                     sum.blocks = sum.blocks.saturating_add(kernel.blocks);
+                    // The strictest is the one with the highest number, and the one that a next run begins with.
+                    sum.verdict = sum.verdict.max(kernel.verdict);
+                    sum.guarded = sum.guarded.saturating_add(kernel.guarded);
+                    sum.cut = sum.cut.saturating_add(kernel.cut);
+                    sum.samples = sum.samples.saturating_add(kernel.samples);
+                    sum.sampled_ns = sum.sampled_ns.saturating_add(kernel.sampled_ns);
+                    sum.block_ns = sum.block_ns.max(kernel.block_ns);
+                    sum.certificate_ns = sum.certificate_ns.max(kernel.certificate_ns);
                 })
                 .or_insert_with(|| kernel.clone());
         }

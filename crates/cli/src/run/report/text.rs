@@ -9,6 +9,7 @@ use telemetry::{
 use super::Report;
 use super::kernel_name::readable;
 use crate::run::supervise::End;
+use crate::verdicts::text as verdicts;
 
 /// Where the second column begins.
 const LABEL: usize = 20;
@@ -26,6 +27,7 @@ pub fn write(report: &Report) -> String {
         page.launches(report);
         page.memory(report);
         page.kernels(&report.kernels());
+        page.verdicts(&report.kernels());
     }
     page.gap();
     for sentence in report.sentences() {
@@ -159,6 +161,14 @@ impl Page {
             self.line(&format!("  and {} more", kernels.len() - TOP_KERNELS));
         }
     }
+
+    /// Where kernels have been judged: what share of them can be stopped between their blocks.
+    fn verdicts(&mut self, kernels: &[KernelReading]) {
+        if kernels.iter().any(|kernel| kernel.verdict.is_some()) {
+            self.gap();
+            verdicts::totals(kernels).lines().for_each(|line| self.line(line));
+        }
+    }
 }
 
 const MODULES: [(ModuleKind, &str); 4] = [
@@ -225,7 +235,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// One line of at most so many characters.
-fn cut(text: &str, length: usize) -> String {
+pub fn cut(text: &str, length: usize) -> String {
     let mut line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut kept: String = line.by_ref().take(length).collect();
     if line.next().is_some() {
