@@ -7,9 +7,12 @@ use proptest::prelude::*;
 const SM_80: &[u8] = include_bytes!("../test_data/sm_80.cubin");
 const SM_90: &[u8] = include_bytes!("../test_data/sm_90.cubin");
 const SM_90_ABI_7: &[u8] = include_bytes!("../test_data/sm_90-abi_7.cubin");
+/// To be linked first, which is why its sections have other kinds.
+const SM_90_RELOCATABLE: &[u8] = include_bytes!("../test_data/sm_90-relocatable.cubin");
 const SM_100: &[u8] = include_bytes!("../test_data/sm_100.cubin");
 const SM_100_TABLE: &[u8] = include_bytes!("../test_data/sm_100-table.cubin");
-const ALL: [&[u8]; 5] = [SM_80, SM_90, SM_90_ABI_7, SM_100, SM_100_TABLE];
+const LOADABLE: [&[u8]; 5] = [SM_80, SM_90, SM_90_ABI_7, SM_100, SM_100_TABLE];
+const ALL: [&[u8]; 6] = [SM_80, SM_90, SM_90_ABI_7, SM_90_RELOCATABLE, SM_100, SM_100_TABLE];
 
 fn read(bytes: &[u8]) -> File<'_> {
     File::read(bytes).expect("it is whole")
@@ -39,12 +42,20 @@ fn an_unchanged_file_comes_out_as_it_went_in() {
 
 #[test]
 fn targets_abis_and_what_is_to_be_linked_are_told() {
-    let told = ALL.map(|bytes| (read(bytes).target().number, read(bytes).abi()));
+    let told = LOADABLE.map(|bytes| (read(bytes).target().number, read(bytes).abi()));
     assert_eq!(told, [(80, 8), (90, 8), (90, 7), (100, 8), (100, 8)]);
-    assert!(!read(SM_90).is_relocatable());
-    let mut relocatable = SM_90.to_vec();
-    relocatable[16] = 1;
-    assert!(read(&relocatable).is_relocatable());
+    assert!(LOADABLE.into_iter().all(|bytes| !read(bytes).is_relocatable()));
+    assert!(read(SM_90_RELOCATABLE).is_relocatable());
+}
+
+#[test]
+fn memory_that_begins_as_zeros_has_a_size_but_no_bytes() {
+    for bytes in [SM_90, SM_90_RELOCATABLE] {
+        let file = read(bytes);
+        let shared = file.find(".nv.shared.offset").expect("it has shared memory");
+        let shared = &file.sections()[shared];
+        assert!(shared.data.is_empty() && shared.size() >= 128, "{}", shared.size());
+    }
 }
 
 #[test]
@@ -128,7 +139,7 @@ fn executable(bytes: &[u8]) -> u64 {
 /// Segments are what a loader maps: the one with instructions must have all of them.
 #[test]
 fn segments_follow_their_sections() {
-    for bytes in ALL {
+    for bytes in LOADABLE {
         let mut file = read(bytes);
         let kernel = file.kernels()[0];
         let executable = |bytes: &[u8]| {

@@ -19,6 +19,16 @@ pub mod kind {
     pub const RELOCATIONS: u32 = 9;
     /// Records about kernels, see [`info`](crate::info).
     pub const INFO: u32 = 0x7000_0000;
+
+    /// Whether sections of this kind have no bytes in the file. In files that are to be linked, global, local and
+    /// shared memory have kinds of their own.
+    pub fn is_zeros(kind: u32) -> bool {
+        const GLOBAL: u32 = 0x7000_0007;
+        const LOCAL: u32 = 0x7000_0009;
+        const SHARED: u32 = 0x7000_000a;
+        const SHARED_RESERVED: u32 = 0x7000_0015;
+        matches!(kind, ZEROS | GLOBAL | LOCAL | SHARED | SHARED_RESERVED)
+    }
 }
 
 /// No section of a cubin needs more, and a larger one would be a way to make a small file into a large one.
@@ -61,7 +71,7 @@ impl<'a> Section<'a> {
             link: header.u32(40),
             info: header.u32(44),
             data: Cow::Borrowed(data),
-            zeros: if kind == kind::ZEROS { header.u64(32) } else { 0 },
+            zeros: if kind::is_zeros(kind) { header.u64(32) } else { 0 },
             shared: false,
             alignment: usize::try_from(alignment).unwrap_or(1),
             offset: usize::try_from(header.u64(24)).unwrap_or(usize::MAX),
@@ -77,14 +87,15 @@ impl<'a> Section<'a> {
 
     /// How many bytes it has, in the file or on the device.
     pub fn size(&self) -> u64 {
-        if self.kind == kind::ZEROS { self.zeros } else { self.data.len() as u64 }
+        if kind::is_zeros(self.kind) { self.zeros } else { self.data.len() as u64 }
     }
 }
 
 /// The bytes of the section whose header is at `at`.
 pub(super) fn data(bytes: &[u8], at: usize) -> Result<&[u8], Error> {
     let header = Header::<SECTION_BYTES>::read(bytes, at, "a section's header")?;
-    if matches!(header.u32(4), kind::NONE | kind::ZEROS) {
+    let kind = header.u32(4);
+    if kind == kind::NONE || kind::is_zeros(kind) {
         return Ok(&[]);
     }
     let offset = usize::try_from(header.u64(24)).unwrap_or(usize::MAX);

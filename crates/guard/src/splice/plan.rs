@@ -69,8 +69,8 @@ impl Shop {
         let sections = file.sections();
         let (text, info) = (&sections[parts.text].data, &sections[parts.info].data);
         let description = Description::read(info).map_err(|_| Reason::UnknownRecords)?;
-        let control_offset = self.control_offset(&description, sections[parts.constants].data.len())?;
         let rule = self.rule(kernel, text)?;
+        let control_offset = self.control_offset(&description, sections[parts.constants].data.len())?;
         let first = code::first(text).filter(|first| self.prologue.generation.is_beginning(*first));
         if first.is_none() || self.outside.fills_in_beginning(parts.text) {
             return Err(Reason::UnknownBeginning);
@@ -114,19 +114,15 @@ impl Shop {
     /// By which rule blocks of the kernel may be turned away.
     fn rule(&self, kernel: &Kernel<'_>, text: &[u8]) -> Result<Rule, Reason> {
         let reach = self.outside.reached_by(kernel.text);
-        if reach.launches {
-            return Err(Reason::DynamicParallelism);
-        }
-        if reach.variables {
-            return Err(Reason::TouchesModuleMemory);
-        }
         let mut facts = facts(self.prologue.generation, text);
         facts.synchronises_grid |= reach.grid;
         // What is asked in a function may be asked in a loop around its call.
         facts.may_wait |= reach.functions;
         match Verdict::on_sight(kernel.name, facts) {
-            Verdict::Guard(rule) => Ok(rule),
             Verdict::Refuse(reason) => Err(reason),
+            Verdict::Guard(_) if reach.launches => Err(Reason::DynamicParallelism),
+            Verdict::Guard(_) if reach.variables => Err(Reason::TouchesModuleMemory),
+            Verdict::Guard(rule) => Ok(rule),
         }
     }
 

@@ -24,7 +24,7 @@ use std::ops::BitOrAssign;
 const CONSTANTS: &str = ".nv.constant3";
 
 /// Beginnings of names of variables that nobody writes.
-const READ_ONLY: [&str; 5] = [
+const READ_ONLY: [&str; 6] = [
     // Texts.
     "$str",
     "__unnamed_",
@@ -33,6 +33,7 @@ const READ_ONLY: [&str; 5] = [
     "__cr_",
     // Tables of cuRAND's generators.
     "precalc_xorwow_",
+    "mrg32k3aM",
 ];
 
 /// Beginnings of names of functions that start kernels from kernels.
