@@ -1,0 +1,186 @@
+//! Twins held against their originals, on the GPU, while the program runs (`ebb run --verify`).
+//!
+//! With `EBB_VERIFY=1` the first launches of every guarded kernel become trials. The program is held still and the GPU
+//! becomes quiet; the memory that the kernel can reach is kept; the original runs, and what it leaves is kept too. Then,
+//! each time from the same beginning, the twin runs and is cut at random moments. What it leaves must be what the original
+//! left, bit for bit. If it is not, and the original leaves the same each time, the twin is never used again. In the end
+//! the memory is as after one run of the original, and that is the launch that the program asked for.
+//!
+//! Whatever stands in the way of a trial is written down, and the launch is made as without one. A trial does not look at
+//! the stop word of other tenants: it begins while the process may run, and then takes its time.
+//!
+//! * `book`: which launches are tried, and what came of it
+//! * `still`: the program held still, and the GPU quiet
+//! * `reach`: the memory that a kernel can get at
+//! * `copies`: what is kept of it, and how it is compared; `window`: how the host sees it
+//! * `trial`: the twin, cut at random moments
+
+mod still;
+mod book;
+mod copies;
+mod reach;
+mod trial;
+mod window;
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use cuda_abi::{CUDA_SUCCESS, CUresult};
+use guard::{Finding, Obstacle, Reason};
+use model::Nanos;
+
+use super::driver;
+use super::lane::Lane;
+use super::record::Launch;
+use crate::log::say;
+use crate::surroundings::variable;
+use crate::tenancy::{self, key::Key};
+use crate::twins;
+use crate::watch::Watch;
+
+pub use still::{counts, pass};
+use still::{Still, wait_for_all};
+use copies::{Copies, Moment};
+use reach::Reach;
+use trial::{End, Trial};
+use window::Window;
+
+/// How often the twin runs from the same beginning.
+const RUNS: u32 = 2;
+/// How often the original must leave the same before its twin is blamed for leaving something else.
+const WITNESSES: u32 = 3;
+/// How long an original may take. One that waits for what the program does after the launch takes for ever.
+const LONGEST: Nanos = Nanos::from_millis(10_000);
+
+const UNASKED: u8 = 0;
+const NO: u8 = 1;
+const YES: u8 = 2;
+static ASKED: AtomicU8 = AtomicU8::new(UNASKED);
+
+/// The GPU did not become quiet, and is not waited for once more: no more trials in this process.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+/// Whether the environment asks for trials. One load, but for the first time.
+#[inline(always)]
+fn is_asked() -> bool {
+    match ASKED.load(Ordering::Relaxed) {
+        UNASKED => ask(),
+        answer => answer == YES,
+    }
+}
+
+#[cold]
+fn ask() -> bool {
+    let asked = variable(c"EBB_VERIFY").is_some_and(|value| value == c"1");
+    ASKED.store(if asked { YES } else { NO }, Ordering::Relaxed);
+    asked
+}
+
+/// In the child of a fork, which has tried nothing.
+pub fn in_child() {
+    GIVEN_UP.store(false, Ordering::Relaxed);
+    still::in_child();
+    book::in_child();
+}
+
+/// Makes a trial of a launch of a twin, if one is due. `true`: the original was launched by it, and all is done.
+#[inline(always)]
+pub fn verify(launch: &mut Launch, key: Key, watch: &'static Watch, original: &dyn Fn() -> CUresult) -> bool {
+    is_asked() && try_out(launch, key, watch, original)
+}
+
+#[cold]
+fn try_out(launch: &mut Launch, key: Key, watch: &'static Watch, original: &dyn Fn() -> CUresult) -> bool {
+    // To wait for everything would spoil a capture.
+    if GIVEN_UP.load(Ordering::Relaxed) || watch.frames.captures.load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    let here = Lane::made_for(key).is_some_and(|lane| lane.site.context() == driver::current_context());
+    let Some(page) = book::page(launch).filter(|_| here) else { return false };
+    // It begins when the process may put work on the GPU.
+    drop(tenancy::admit());
+    let mut launched = false;
+    let finding = driver::relaxed(|| {
+        let _still = Still::hold().ok_or(Obstacle::NeverQuiet)?;
+        compare(launch, original, &mut launched)
+    })
+    .unwrap_or_else(Finding::Unknown);
+    if finding == Finding::Unknown(Obstacle::NeverQuiet) {
+        GIVEN_UP.store(true, Ordering::Relaxed);
+    }
+    say!("{}: {finding}", String::from_utf8_lossy(launch.frame.name));
+    page.add(finding, launch.frame, watch);
+    launch.attempts = 0;
+    launched
+}
+
+/// Holds the twin against the original. From the moment at which the original was launched, memory is left as it leaves it.
+fn compare(
+    launch: &mut Launch,
+    original: &dyn Fn() -> CUresult,
+    launched: &mut bool,
+) -> Result<Finding, Obstacle> {
+    let window = Window::make().ok_or(Obstacle::DriverRefused)?;
+    let reach = Reach::of(launch, &window)?;
+    let copies = Copies::make(&reach, &window)?;
+    let mut trial = Trial::make(launch).ok_or(Obstacle::DriverRefused)?;
+    copies.keep(Moment::Before).ok_or(Obstacle::DriverRefused)?;
+    let began = board::now();
+    if original() != CUDA_SUCCESS {
+        return Err(Obstacle::DriverRefused);
+    }
+    *launched = true;
+    wait_for_all(LONGEST).ok_or(Obstacle::NeverQuiet)?;
+    trial.took(board::now().since(began));
+    copies.keep(Moment::After).ok_or(Obstacle::DriverRefused)?;
+    let finding = runs(launch, original, &copies, &mut trial);
+    if finding == Err(Obstacle::NeverQuiet) {
+        // Blocks that do not leave still look at these words.
+        std::mem::forget(trial);
+    }
+    copies.put_back(Moment::After).ok_or(Obstacle::DriverRefused)?;
+    finding
+}
+
+fn runs(
+    launch: &mut Launch,
+    original: &dyn Fn() -> CUresult,
+    copies: &Copies<'_>,
+    trial: &mut Trial,
+) -> Result<Finding, Obstacle> {
+    let mut cuts = 0_u8;
+    for run in 0..RUNS {
+        copies.put_back(Moment::Before).ok_or(Obstacle::DriverRefused)?;
+        // A short kernel may never be hit: in the last run at least all its blocks are turned away once.
+        match trial.run(launch, run + 1 == RUNS).ok_or(Obstacle::DriverRefused)? {
+            End::Whole { cuts: more } => cuts = cuts.saturating_add(more),
+            End::Freed => {
+                twins::demote(launch.frame, Reason::WaitsForOthers);
+                return Err(Obstacle::Waits);
+            }
+            End::Stuck => {
+                twins::demote(launch.frame, Reason::WaitsForOthers);
+                return Err(Obstacle::NeverQuiet);
+            }
+        }
+        if !copies.are_as(Moment::After).ok_or(Obstacle::DriverRefused)? {
+            return blame(launch, original, copies);
+        }
+    }
+    Ok(Finding::Equal { cuts })
+}
+
+/// The twin has left something else. So it is at fault, unless the original does not always leave the same either.
+fn blame(launch: &Launch, original: &dyn Fn() -> CUresult, copies: &Copies<'_>) -> Result<Finding, Obstacle> {
+    for _ in 0..WITNESSES {
+        copies.put_back(Moment::Before).ok_or(Obstacle::DriverRefused)?;
+        if original() != CUDA_SUCCESS {
+            return Err(Obstacle::DriverRefused);
+        }
+        wait_for_all(LONGEST).ok_or(Obstacle::NeverQuiet)?;
+        if !copies.are_as(Moment::After).ok_or(Obstacle::DriverRefused)? {
+            return Err(Obstacle::NotDeterministic);
+        }
+    }
+    twins::demote(launch.frame, Reason::Differs);
+    Ok(Finding::Differs)
+}
