@@ -9,6 +9,7 @@
 //! targets and both levels of optimisation: `EBB_STOPS=100000 cargo test -p conformance --test stops`. `EBB_STOPS_SEED` is
 //! the number that all draws depend on.
 
+mod donor;
 mod grid;
 mod kernels;
 mod schedule;
@@ -50,6 +51,9 @@ static SUITE: LazyLock<Vec<Subject>> = LazyLock::new(|| {
 /// Kernels written for this test.
 static OWN: LazyLock<Vec<Subject>> = LazyLock::new(kernels::own);
 
+/// What is compiled to machine code.
+static DONORS: LazyLock<Vec<Subject>> = LazyLock::new(donor::both);
+
 #[test]
 fn most_of_the_suite_takes_part() {
     let (all, taken) =
@@ -72,6 +76,15 @@ proptest! {
         schedule in any_schedule(),
     ) {
         let subject = which.get(&OWN);
+        prop_assert_eq!(subject.check(&schedule), Ok(()), "{}", subject.name);
+    }
+
+    #[test]
+    fn the_prologue_for_machine_code_survives_any_stops(
+        which in any::<prop::sample::Index>(),
+        schedule in any_schedule(),
+    ) {
+        let subject = which.get(&DONORS);
         prop_assert_eq!(subject.check(&schedule), Ok(()), "{}", subject.name);
     }
 }
@@ -99,7 +112,7 @@ fn a_chain_of_blocks_hangs_under_the_plain_rule() {
 /// The test must be able to fail: a launch that is not relaunched lacks blocks.
 #[test]
 fn a_cut_launch_lacks_what_was_turned_away() {
-    for subject in OWN.iter() {
+    for subject in OWN.iter().chain(DONORS.iter()) {
         let schedule = Schedule::new(vec![Move::Raise, Move::Start, Move::Run { which: 0, budget: 5000 }]);
         let end = subject.attempt_under(subject.rule, &schedule);
         assert_eq!(end, End::Cut, "{}", subject.name);
