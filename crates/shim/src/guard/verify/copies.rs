@@ -1,7 +1,5 @@
 //! What is kept of the memory that a kernel reaches: as it was before the original ran, and as it was after.
 
-use std::cell::RefCell;
-
 use cuda_abi::CUdeviceptr;
 use guard::Obstacle;
 
@@ -18,7 +16,7 @@ pub enum Moment {
 
 pub struct Copies<'a> {
     reach: &'a Reach,
-    window: RefCell<&'a mut Window>,
+    window: &'a mut Window,
     /// Room for two copies, one behind the other.
     device: CUdeviceptr,
 }
@@ -29,11 +27,11 @@ impl<'a> Copies<'a> {
         let bytes = usize::try_from(2 * reach.bytes()).map_err(|_| Obstacle::TooLarge)?;
         // SAFETY: a place for the answer.
         ok(unsafe { next::call::cuMemAlloc_v2(&mut device, bytes) }).ok_or(Obstacle::TooLarge)?;
-        Ok(Copies { reach, window: RefCell::new(window), device })
+        Ok(Copies { reach, window, device })
     }
 
     /// Every allocation, and where its copy lies.
-    fn each(&self, moment: Moment) -> impl Iterator<Item = (Range, u64)> {
+    fn each(&self, moment: Moment) -> impl Iterator<Item = (Range, u64)> + use<'a> {
         let mut next = self.device + if moment == Moment::After { self.reach.bytes() } else { 0 };
         self.reach.ranges().iter().map(move |range| {
             next += range.bytes;
@@ -43,24 +41,23 @@ impl<'a> Copies<'a> {
 
     /// Keeps everything as it is.
     pub fn keep(&self, moment: Moment) -> Option<()> {
-        let window = self.window.borrow();
-        self.each(moment).try_for_each(|(range, copy)| window.copy(copy, range.start, range.bytes as usize))
+        self.each(moment)
+            .try_for_each(|(range, copy)| self.window.copy(copy, range.start, range.bytes as usize))
     }
 
     /// Makes everything as it was.
     pub fn put_back(&self, moment: Moment) -> Option<()> {
-        let window = self.window.borrow();
-        self.each(moment).try_for_each(|(range, copy)| window.copy(range.start, copy, range.bytes as usize))
+        self.each(moment)
+            .try_for_each(|(range, copy)| self.window.copy(range.start, copy, range.bytes as usize))
     }
 
     /// Whether everything is as it was, to the bit.
-    pub fn are_as(&self, moment: Moment) -> Option<bool> {
-        let mut window = self.window.borrow_mut();
+    pub fn are_as(&mut self, moment: Moment) -> Option<bool> {
         for (range, copy) in self.each(moment) {
             let mut done = 0;
             while done < range.bytes {
                 let bytes = (range.bytes - done).min(window::BYTES as u64);
-                let [is, was] = window.look([range.start + done, copy + done], bytes as usize)?;
+                let [is, was] = self.window.look([range.start + done, copy + done], bytes as usize)?;
                 if is != was {
                     return Some(false);
                 }

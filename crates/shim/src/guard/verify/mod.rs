@@ -15,10 +15,10 @@
 //! * `copies`: what is kept of it, and how it is compared; `window`: how the host sees it
 //! * `trial`: the twin, cut at random moments
 
-mod still;
 mod book;
 mod copies;
 mod reach;
+mod still;
 mod trial;
 mod window;
 
@@ -37,10 +37,10 @@ use crate::tenancy::{self, key::Key};
 use crate::twins;
 use crate::watch::Watch;
 
-pub use still::{counts, pass};
-use still::{Still, wait_for_all};
 use copies::{Copies, Moment};
 use reach::Reach;
+use still::{Still, wait_for_all};
+pub use still::{disturbs_trials, pass};
 use trial::{End, Trial};
 use window::Window;
 
@@ -119,9 +119,9 @@ fn compare(
     original: &dyn Fn() -> CUresult,
     launched: &mut bool,
 ) -> Result<Finding, Obstacle> {
-    let window = Window::make().ok_or(Obstacle::DriverRefused)?;
-    let reach = Reach::of(launch, &window)?;
-    let copies = Copies::make(&reach, &window)?;
+    let mut window = Window::make().ok_or(Obstacle::DriverRefused)?;
+    let reach = Reach::of(launch, &mut window)?;
+    let mut copies = Copies::make(&reach, &mut window)?;
     let mut trial = Trial::make(launch).ok_or(Obstacle::DriverRefused)?;
     copies.keep(Moment::Before).ok_or(Obstacle::DriverRefused)?;
     let began = board::now();
@@ -132,7 +132,7 @@ fn compare(
     wait_for_all(LONGEST).ok_or(Obstacle::NeverQuiet)?;
     trial.took(board::now().since(began));
     copies.keep(Moment::After).ok_or(Obstacle::DriverRefused)?;
-    let finding = runs(launch, original, &copies, &mut trial);
+    let finding = runs(launch, original, &mut copies, &mut trial);
     if finding == Err(Obstacle::NeverQuiet) {
         // Blocks that do not leave still look at these words.
         std::mem::forget(trial);
@@ -144,7 +144,7 @@ fn compare(
 fn runs(
     launch: &mut Launch,
     original: &dyn Fn() -> CUresult,
-    copies: &Copies<'_>,
+    copies: &mut Copies<'_>,
     trial: &mut Trial,
 ) -> Result<Finding, Obstacle> {
     let mut cuts = 0_u8;
@@ -170,7 +170,11 @@ fn runs(
 }
 
 /// The twin has left something else. So it is at fault, unless the original does not always leave the same either.
-fn blame(launch: &Launch, original: &dyn Fn() -> CUresult, copies: &Copies<'_>) -> Result<Finding, Obstacle> {
+fn blame(
+    launch: &Launch,
+    original: &dyn Fn() -> CUresult,
+    copies: &mut Copies<'_>,
+) -> Result<Finding, Obstacle> {
     for _ in 0..WITNESSES {
         copies.put_back(Moment::Before).ok_or(Obstacle::DriverRefused)?;
         if original() != CUDA_SUCCESS {

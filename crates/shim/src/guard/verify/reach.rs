@@ -120,7 +120,9 @@ impl Reach {
     /// Whether it is near to what is known. Few numbers are, and to ask the driver about each would take too long.
     fn may_be_address(&self, word: u64) -> bool {
         const NEAR: u32 = 40;
-        self.ranges().iter().any(|range| range.start >> NEAR == word >> NEAR) && !self.knows(word) && word >> 32 != 0
+        self.ranges().iter().any(|range| range.start >> NEAR == word >> NEAR)
+            && !self.knows(word)
+            && word >> 32 != 0
     }
 }
 

@@ -27,7 +27,7 @@ const NO: u32 = 0;
 const YES: u32 = 1;
 
 /// Whether the function of that name may change or end memory that kernels reach.
-pub const fn counts(name: &str) -> bool {
+pub const fn disturbs_trials(name: &str) -> bool {
     hooks::hands_over_work(name)
         || order::begins_one(name, &["cuLaunchKernel", "cuStreamWriteValue", "cuStreamBatchMemOp"])
         || order::contains(name, "Async")
@@ -167,15 +167,18 @@ mod tests {
 
     #[test]
     fn what_changes_or_ends_memory_counts() {
-        let counted = ["cuLaunchKernel_ptsz", "cuMemcpyHtoD_v2", "cuMemsetD8_v2", "cuMemFree_v2", "cuGraphLaunch"];
-        assert!(counted.into_iter().all(counts));
-        assert!(["cuMemFreeAsync", "cuModuleUnload", "cuStreamWriteValue32_v2"].into_iter().all(counts));
+        let counted =
+            ["cuLaunchKernel_ptsz", "cuMemcpyHtoD_v2", "cuMemsetD8_v2", "cuMemFree_v2", "cuGraphLaunch"];
+        assert!(counted.into_iter().all(disturbs_trials));
+        assert!(
+            ["cuMemFreeAsync", "cuModuleUnload", "cuStreamWriteValue32_v2"].into_iter().all(disturbs_trials)
+        );
     }
 
     #[test]
     fn what_only_waits_or_asks_does_not() {
         let others = ["cuStreamSynchronize", "cuCtxSynchronize", "cuEventRecord", "cuMemAlloc_v2", "cuInit"];
-        assert!(!others.into_iter().any(counts));
+        assert!(!others.into_iter().any(disturbs_trials));
     }
 
     #[test]

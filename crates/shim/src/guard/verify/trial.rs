@@ -156,7 +156,10 @@ fn clear_cell(launch: &Launch, stream: CUstream) -> Option<()> {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        [self.run, self.control, self.beside].into_iter().filter(|stream| !stream.is_null()).for_each(end_stream);
+        [self.run, self.control, self.beside]
+            .into_iter()
+            .filter(|stream| !stream.is_null())
+            .for_each(end_stream);
         // SAFETY: our own memory, which nobody uses any more: all launches that knew it have ended.
         let _ = unsafe { next::call::cuMemFree_v2(self.device) };
     }
