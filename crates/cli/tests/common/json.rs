@@ -27,6 +27,11 @@ impl Value {
         *number
     }
 
+    pub fn text(&self) -> &str {
+        let Value::Text(text) = self else { panic!("{self:?} is no text") };
+        text
+    }
+
     pub fn items(&self) -> &[Value] {
         let Value::List(items) = self else { panic!("{self:?} is no list") };
         items
