@@ -1,23 +1,23 @@
 //! Which kernels are stopped, and what they are launched with.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use guard::{Rule, Verdict};
+use guard::Verdict;
 use model::Dim3;
-use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::TestRunner;
 use ptx::{Edits, FunctionKind, Item};
 use softgpu::lower;
 use softgpu::memory::{AddressSpace, ContextId, Unlimited};
 use softgpu::simt::Module;
 
-use super::schedule::{Order, Schedule, any_schedule};
+use super::schedule::{Schedule, orders};
 use super::subject::{Subject, Words};
 
 const GRID: Dim3 = Dim3 { x: 3, y: 2, z: 2 };
 const THREADS: u32 = 64;
 /// What kernels are told about the number of their elements, one after the other, until one suits them.
 const COUNTS: [u32; 3] = [700, 24, 3];
+/// In how many drawn orders a kernel is tried.
+const FEW: u64 = 4;
 const BUFFER: usize = 64 << 10;
 const OWNER: ContextId = ContextId(1);
 
@@ -133,6 +133,7 @@ fn subjects(file: &str, text: &str) -> Vec<Subject> {
                 tally: arguments.allocate(4096),
             },
             expected: Vec::new(),
+            order_matters: OnceLock::new(),
             turn: Mutex::new(()),
             space: Arc::clone(&space),
         };
@@ -148,27 +149,11 @@ fn subjects(file: &str, text: &str) -> Vec<Subject> {
 fn suits(subject: &mut Subject, arguments: &Arguments<'_>, count: u32) -> bool {
     subject.parameters = arguments.parameters(count, &subject.memory, subject.words.tally);
     let Some(expected) = subject.run_original(&Schedule::new(Vec::new())) else { return false };
-    let same = orders(subject.rule)
+    let same = orders(subject.rule, FEW)
         .iter()
         .all(|schedule| subject.run_original(schedule).as_ref() == Some(&expected));
     subject.expected = expected;
     same
-}
-
-/// Orders of events to which the results of a kernel must be indifferent. Under the ordered rule blocks begin in order.
-fn orders(rule: Rule) -> Vec<Schedule> {
-    let mut runner = TestRunner::deterministic();
-    let mut drawn = |order: Order| {
-        let tree = any_schedule().new_tree(&mut runner).expect("schedules can be drawn");
-        Schedule { order, ..tree.current() }
-    };
-    let shuffled = (0..4).map(|seed| if rule == Rule::Plain { Order::Shuffled(seed) } else { Order::Linear });
-    let mut orders: Vec<_> = shuffled.map(&mut drawn).collect();
-    orders.push(Schedule { room: 1, ..Schedule::new(Vec::new()) });
-    if rule == Rule::Plain {
-        orders.push(Schedule { room: 1, order: Order::Reverse, ..Schedule::new(Vec::new()) });
-    }
-    orders
 }
 
 struct Arguments<'a> {

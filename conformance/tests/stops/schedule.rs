@@ -1,6 +1,9 @@
 //! What happens in which order.
 
+use guard::Rule;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
@@ -74,4 +77,21 @@ pub fn any_schedule() -> impl Strategy<Value = Schedule> {
         room,
         order: Order::Linear,
     })
+}
+
+/// Orders of events to which the results of a kernel must be indifferent: the extremes, and some drawn ones. Under the
+/// ordered rule blocks begin in order.
+pub fn orders(rule: Rule, drawn: u64) -> Vec<Schedule> {
+    let mut runner = TestRunner::deterministic();
+    let one_by_one = |order| Schedule { room: 1, order, ..Schedule::new(Vec::new()) };
+    let mut orders = vec![one_by_one(Order::Linear)];
+    if rule == Rule::Plain {
+        orders.push(one_by_one(Order::Reverse));
+    }
+    for seed in 0..drawn {
+        let order = if rule == Rule::Plain { Order::Shuffled(seed) } else { Order::Linear };
+        let tree = any_schedule().new_tree(&mut runner).expect("schedules can be drawn");
+        orders.push(Schedule { order, ..tree.current() });
+    }
+    orders
 }
