@@ -2,7 +2,7 @@
 //!
 //! What a GPU executes is compiled from this text, so what is tried here is the text itself and not its like.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use guard::Rule;
 use model::Dim3;
@@ -61,6 +61,7 @@ fn subject(image: &Arc<softgpu::isa::Image>, rule: Rule) -> Subject {
         memory: Vec::new(),
         words,
         expected: Vec::new(),
+        order_matters: OnceLock::new(),
         turn: Mutex::new(()),
         space,
     }
