@@ -59,6 +59,8 @@ fn main() -> ExitCode {
         Trial::test("as_a_best_effort_tenant_with_a_rival", || tenant("best-effort", "switch")),
         Trial::test("as_a_best_effort_tenant_that_can_only_be_held", || tenant("best-effort", "hold")),
         Trial::test("as_a_latency_tenant", || tenant("latency", "switch")),
+        Trial::test("every_launch_guarded", || guarded("now")),
+        Trial::test("every_launch_guarded_and_stopped_at_random_moments", || guarded("storm:7")),
         Trial::test("proc_addresses_over_softcuda", || proc_addresses(&DRIVER)),
         Trial::test("proc_addresses_over_nullcuda", || proc_addresses(&common::built("nullcuda"))),
     ];
@@ -272,6 +274,14 @@ fn tenant(class: &str, rung: &str) -> Result<(), Failed> {
         return Err(format!("{seats} of {contexts} processes were seated; rivals had {turns} turns").into());
     }
     Ok(())
+}
+
+/// A process whose launches can be stopped between blocks computes as it would alone, whether it is stopped or not.
+fn guarded(how: &str) -> Result<(), Failed> {
+    // Which of two streams runs first is not what it was when the one was stopped.
+    let stopped = &["stream/high_priority_overtakes_between_blocks"];
+    let place = Place { except: if how == "now" { &[] } else { stopped }, ..Place::preloaded(&SHIM) };
+    place.with("EBB_GUARD", how).with("EBB_GUARD_CACHE", "off").proves_invisible()
 }
 
 fn proc_addresses(driver: &Path) -> Result<(), Failed> {

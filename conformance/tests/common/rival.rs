@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use board::link::{Granted, Received, Registration, Reply, Request, receive, reply};
 use board::{Board, Claim, Gpu, Occupant, Place, Settings, Turn};
-use model::Nanos;
+use model::{Domain, Nanos};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 const SETTINGS: Settings = Settings {
+    domain: Domain::Isolated,
     quantum: Nanos::from_millis(2),
     in_flight: Nanos::from_millis(1),
     idle: Nanos::from_micros(100),

@@ -4,6 +4,7 @@
 //! stream in the order in which it is written down (`guard`). Who cannot have it in time does without: a call is then
 //! forwarded and not counted, which is better than a program that hangs.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use rustix::thread::futex;
@@ -67,10 +68,17 @@ impl Lock {
     }
 }
 
-/// A number that no two threads share: where something of theirs lies. The kernel's own number would cost a system call.
+/// A number that no other thread of this process ever had. The kernel's own number would cost a system call.
+#[inline]
 pub fn thread() -> usize {
-    thread_local!(static PLACE: u8 = const { 0 });
-    PLACE.with(|place| std::ptr::from_ref(place).addr())
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: Cell<usize> = const { Cell::new(0) });
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(COUNT.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        number.get()
+    })
 }
 
 impl Drop for Held<'_> {

@@ -5,18 +5,22 @@
 //! own, because latency tenants open it from other processes to raise the stop word.
 //!
 //! In *pinned memory*, where the host can look cheaply: how many gates each lane has arrived at and passed, how far our own
-//! streams are, and a copy of the away words for when somebody asks for it.
+//! streams are, and a copy of the away words for when somebody asks for it. These are pages of our own, which the driver
+//! only knows for a while: who looks at them when a context has ended finds numbers, and not nothing.
 //!
 //! The *control stream* has the highest priority and carries nothing that takes time. The *helper stream* runs what is left
 //! of launches that were cut. Neither waits for the program's default stream.
 
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use cuda_abi::{CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUdeviceptr, CUipcMemHandle, CUstream};
 use model::Nanos;
 
 use super::driver::{self, Operations, ok};
+use crate::arena::Pages;
 use crate::next;
 
 /// Streams of one context that can have guarded launches.
@@ -36,7 +40,7 @@ const AWAY_BYTES: usize = (LANES + 1) * AWAY_APART as usize;
 const COUNTS: usize = 0;
 const OURS: usize = 2 * LANES;
 const COPY: usize = OURS + 2;
-const PINNED_BYTES: usize = (COPY + AWAY_BYTES / 4) * 4;
+const PINNED_BYTES: usize = ((COPY + AWAY_BYTES / 4) * 4).next_multiple_of(4096);
 
 /// How long the control stream may take for what should take microseconds.
 const PATIENCE: Nanos = Nanos::from_millis(1_000);
@@ -44,6 +48,7 @@ const PATIENCE: Nanos = Nanos::from_millis(1_000);
 pub struct Control {
     device: AtomicU64,
     pinned: AtomicPtr<AtomicU32>,
+    registered: AtomicBool,
     /// The pinned memory as the GPU sees it.
     pinned_device: AtomicU64,
     control: AtomicUsize,
@@ -78,6 +83,7 @@ impl Control {
         Control {
             device: AtomicU64::new(0),
             pinned: AtomicPtr::new(ptr::null_mut()),
+            registered: AtomicBool::new(false),
             pinned_device: AtomicU64::new(0),
             control: AtomicUsize::new(0),
             helper: AtomicUsize::new(0),
@@ -99,18 +105,27 @@ impl Control {
         // SAFETY: a place for the answer.
         ok(unsafe { next::call::cuMemAlloc_v2(&mut device, DEVICE_BYTES) })?;
         self.device.store(device, Ordering::Relaxed);
-        let (mut pinned, mut seen) = (ptr::null_mut(), 0);
-        // SAFETY: a place for the answer. The memory is mapped for the device.
-        ok(unsafe {
-            next::call::cuMemHostAlloc(&mut pinned, PINNED_BYTES, cuda_abi::CU_MEMHOSTALLOC_DEVICEMAP)
-        })?;
-        self.pinned.store(pinned.cast(), Ordering::Relaxed);
-        // SAFETY: memory that was just allocated so, and a place for the answer.
+        let (pinned, mut seen) = (self.pages()?, 0);
+        let flags = cuda_abi::CU_MEMHOSTREGISTER_DEVICEMAP;
+        // SAFETY: whole pages of ours, which stay.
+        ok(unsafe { next::call::cuMemHostRegister_v2(pinned, PINNED_BYTES, flags) })?;
+        self.registered.store(true, Ordering::Relaxed);
+        // SAFETY: memory that was just registered so, and a place for the answer.
         ok(unsafe { next::call::cuMemHostGetDevicePointer_v2(&mut seen, pinned, 0) })?;
         self.pinned_device.store(seen, Ordering::Relaxed);
-        // SAFETY: pinned memory of this size, which nobody else knows yet.
-        unsafe { ptr::write_bytes(pinned.cast::<u8>(), 0, PINNED_BYTES) };
+        (0..PINNED_BYTES / 4).for_each(|index| self.word(index).store(0, Ordering::Relaxed));
         Some(())
+    }
+
+    /// Pages of our own, made once.
+    fn pages(&self) -> Option<*mut c_void> {
+        let known = self.pinned.load(Ordering::Relaxed);
+        if !known.is_null() {
+            return Some(known.cast());
+        }
+        let pages = ManuallyDrop::new(Pages::new(PINNED_BYTES)?);
+        self.pinned.store(pages.start().cast(), Ordering::Relaxed);
+        Some(pages.start())
     }
 
     fn make_streams(&self) -> Option<()> {
@@ -147,10 +162,9 @@ impl Control {
                 let _ = unsafe { next::call::cuStreamDestroy_v2(driver::stream(handle)) };
             }
         }
-        let pinned = self.pinned.swap(ptr::null_mut(), Ordering::Relaxed);
-        if !pinned.is_null() {
-            // SAFETY: our own memory, which nobody uses any more.
-            let _ = unsafe { next::call::cuMemFreeHost(pinned.cast()) };
+        if self.registered.swap(false, Ordering::Relaxed) {
+            // SAFETY: memory that was registered, and that the GPU does not use any more.
+            let _ = unsafe { next::call::cuMemHostUnregister(self.pinned.load(Ordering::Relaxed).cast()) };
         }
         let device = self.device.swap(0, Ordering::Relaxed);
         if device != 0 {
@@ -163,7 +177,9 @@ impl Control {
     pub fn forget(&self) {
         self.control.store(0, Ordering::Relaxed);
         self.helper.store(0, Ordering::Relaxed);
+        // What a driver has pinned, a child need not have.
         self.pinned.store(ptr::null_mut(), Ordering::Relaxed);
+        self.registered.store(false, Ordering::Relaxed);
         self.device.store(0, Ordering::Relaxed);
     }
 
@@ -201,8 +217,8 @@ impl Control {
     }
 
     fn word(&self, index: usize) -> &AtomicU32 {
-        // SAFETY: inside the pinned memory, of which every word may be read as a number at any time; it is given back
-        // when nobody has a lane any more.
+        // SAFETY: inside our pages, which there are since there was the first lane, and which stay. Every word of them is
+        // a number at any time.
         unsafe { &*self.pinned.load(Ordering::Relaxed).wrapping_add(index) }
     }
 
@@ -222,10 +238,10 @@ impl Control {
         (self.word(index).load(Ordering::Acquire), self.address(index))
     }
 
-    /// A lane begins anew, with no gate.
-    pub fn reset_counts(&self, lane: usize) {
-        self.word(COUNTS + 2 * lane).store(0, Ordering::Relaxed);
-        self.word(COUNTS + 2 * lane + 1).store(0, Ordering::Relaxed);
+    /// A lane that begins anew has no gate; one that ends has passed all of them, for whoever still waits.
+    pub fn set_counts(&self, lane: usize, gates: u32) {
+        self.word(COUNTS + 2 * lane).store(gates, Ordering::Relaxed);
+        self.word(COUNTS + 2 * lane + 1).store(gates, Ordering::Relaxed);
     }
 
     /// Gives operations to one of our streams; the number by which to ask whether they are done.

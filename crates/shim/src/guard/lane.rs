@@ -143,13 +143,17 @@ impl Lane {
         Some(lane)
     }
 
+    /// Takes a place that is free, or whose stream has nothing guarded in flight. Streams of threads that have ended would
+    /// otherwise keep theirs for ever.
     fn claim(self, key: Key) -> bool {
         let state = self.state();
         let Some(_held) = state.lock.acquire() else { return false };
-        if state.key.load(Ordering::Relaxed) != 0 || state.ring.make().is_none() {
-            return state.key.load(Ordering::Relaxed) == key.0;
+        let idle = !self.is_used() || !self.is_ungated() && self.has_passed(self.gates());
+        if self.key() == key || !idle || state.ring.make().is_none() {
+            return self.key() == key;
         }
-        self.site.control.reset_counts(self.number);
+        self.site.marks.give_back(self.number as u32, &state.cursor);
+        self.site.control.set_counts(self.number, 0);
         [&state.gates, &state.ungated, &state.in_flight, &state.remains]
             .into_iter()
             .for_each(|count| count.store(0, Ordering::Relaxed));
@@ -309,6 +313,7 @@ impl Lane {
         self.site.marks.give_back(self.number as u32, &state.cursor);
         state.ring.clear();
         state.key.store(0, Ordering::Release);
+        self.site.control.set_counts(self.number, self.gates());
     }
 }
 

@@ -287,6 +287,10 @@ fn enter(request: &Request, watch: &Watch, mut launch: Launch) -> Guarded {
     order::gate_others(lane);
     make_room(lane);
     let Some(held) = lane.lock() else { return Guarded::No };
+    if lane.key() != key {
+        // Somebody has taken the place since.
+        return Guarded::No;
+    }
     lane.free();
     if place_marks(lane, &mut launch).is_none() {
         return Guarded::No;

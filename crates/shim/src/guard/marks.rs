@@ -124,7 +124,7 @@ impl Marks {
     /// Marks for one launch, under the lane's lock. `passed` tells how many gates a lane has passed. `None`: there is no
     /// room now.
     pub fn take(&self, cursor: &Cursor, wish: &Wish, passed: impl Fn(u32) -> u32) -> Option<u64> {
-        let bytes = wish.bytes.next_multiple_of(ALIGNMENT);
+        let bytes = wish.bytes.max(1).next_multiple_of(ALIGNMENT);
         if let Some(marks) = cursor.take(bytes, wish.era) {
             return Some(marks);
         }

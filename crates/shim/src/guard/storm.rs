@@ -8,7 +8,8 @@ use std::ffi::c_void;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+
+use model::Nanos;
 
 use super::mode::{self, Asked};
 use super::resume::{self, Steward, Wish};
@@ -52,21 +53,28 @@ extern "C" fn rage(_: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
+/// So often in a row a launch may be cut again before it is left alone until it is whole. A launch of millions of blocks
+/// needs longer to find where it was cut than some storms are calm.
+const IN_A_ROW: u32 = 6;
+
 fn go_on(seed: u64) -> Awake {
-    let (mut steward, mut draw) = (Steward::new(), Draw(seed | 1));
+    let (mut steward, mut draw, mut in_a_row) = (Steward::new(), Draw::new(seed), 0);
     loop {
-        for (wish, at_most) in [(Wish::Go, 1_500), (Wish::Stop, 700)] {
-            let until = board::now() + model::Nanos::from_micros(draw.below(at_most));
-            if let Err(awake) = tend_until(&mut steward, wish, until) {
-                say!("the storm is over: {:?}", steward.counts);
-                return awake;
-            }
+        in_a_row = if steward.is_at_rest() { 0 } else { in_a_row + 1 };
+        let (calm, gust) = (Nanos::from_micros(draw.below(1_500)), Nanos::from_micros(draw.below(700)));
+        let tended = tend(&mut steward, Wish::Go, calm, in_a_row > IN_A_ROW)
+            .and_then(|()| tend(&mut steward, Wish::Stop, gust, false));
+        if let Err(awake) = tended {
+            say!("the storm is over: {:?}", steward.counts);
+            return awake;
         }
     }
 }
 
-/// Tends until that moment. An error: the program is ending.
-fn tend_until(steward: &mut Steward, wish: Wish, until: model::Nanos) -> Result<(), Awake> {
+/// Tends for so long, and perhaps until all is at rest. An error: the program is ending.
+fn tend(steward: &mut Steward, wish: Wish, long: Nanos, until_rest: bool) -> Result<(), Awake> {
+    const LEAST: Nanos = Nanos::from_micros(10);
+    let until = board::now() + long;
     loop {
         let now = board::now();
         let awake = Awake::now();
@@ -75,18 +83,23 @@ fn tend_until(steward: &mut Steward, wish: Wish, until: model::Nanos) -> Result<
         }
         let rest = steward.tend(None, wish, &mut || false, now);
         drop(awake);
-        if now >= until {
+        if now >= until && (!until_rest || steward.is_at_rest()) {
             return Ok(());
         }
-        std::thread::sleep(Duration::from(rest.min(until.since(now))).max(Duration::from_micros(10)));
+        std::thread::sleep(rest.min(until.since(now)).max(LEAST).into());
     }
 }
 
 /// Numbers that look random (xorshift).
-struct Draw(u64);
+pub struct Draw(u64);
 
 impl Draw {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn new(seed: u64) -> Draw {
+        // From zero nothing else would come.
+        Draw(seed | 1)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -18,6 +18,7 @@ use super::lever::{Lever, Refusal};
 use super::membership::Membership;
 use super::post::{Gate, Post};
 use super::raise::Raiser;
+use super::shared::Shared;
 use super::turn::{STOP_AGAIN, Turn};
 use crate::log::say;
 use crate::{channels, guard, thread};
@@ -45,6 +46,7 @@ pub struct Keeper {
     lever: Lever,
     membership: Membership,
     turn: Turn,
+    shared: Shared,
     raiser: Raiser,
     setting: Option<Setting>,
     refusal: Option<Refusal>,
@@ -145,6 +147,7 @@ impl Keeper {
             lever: Lever::None(Why::NoBoard),
             membership: Membership::from_environment(),
             turn: Turn::new(),
+            shared: Shared::new(),
             raiser: Raiser::new(),
             setting: None,
             refusal: None,
@@ -215,6 +218,11 @@ impl Keeper {
             return self.pause(seat, now);
         }
         self.paused = false;
+        if is_shared(seat, terms) {
+            self.turn.leave(seat, now);
+            return self.shared.tend(self.post, seat, now);
+        }
+        self.shared.leave(self.post, Some(seat), now);
         match terms.class {
             Class::BestEffort => self.turn.take(self.post, seat, self.lever_of_turn(), now),
             Class::Latency => {
@@ -272,6 +280,9 @@ impl Keeper {
             }
         }
         self.turn.leave(seat, now);
+        if is_shared(seat, &self.membership.terms(Some(seat))) {
+            return self.shared.pause(self.post, seat, now).min(IDLE_ROUND);
+        }
         IDLE_ROUND
     }
 
@@ -285,6 +296,8 @@ impl Keeper {
         let seat = self.post.seat();
         let strays = !super::is_alone() || seat.is_some_and(|seat| self.turn.beside_stray(seat, now));
         let wanted = match (terms.class, seat.map(Seat::board)) {
+            // Contexts that are on the GPU together share one slice.
+            (_, Some(board)) if board.domain() == Domain::Shared => None,
             (Class::BestEffort, None) => Some(slice::WITHOUT_BOARD),
             (Class::BestEffort, Some(_)) if strays => Some(slice::BESIDE_STRAYS),
             (class, Some(board)) => slice::timeslice(class, terms.priority, board.highest_priority()),
@@ -303,7 +316,9 @@ impl Keeper {
     }
 
     fn condition(&self, terms: &Terms) -> Condition {
+        let shared = self.post.seat().is_some_and(|seat| is_shared(seat, terms));
         let (rung, why, detail) = match (self.refusal, terms.class) {
+            _ if shared => (Rung::Guard, Why::Ok, 0),
             (Some(refusal), Class::BestEffort) => (Rung::Hold, refusal.why, refusal.detail),
             (None, Class::BestEffort) => (Rung::Switch, Why::Ok, 0),
             (_, Class::Latency) => (Rung::None, Why::LatencyNeedsNone, 0),
@@ -312,4 +327,9 @@ impl Keeper {
         let daemon_lost = self.membership.is_lost();
         Condition { rung, why, detail, daemon_lost, paused: self.paused, slice }
     }
+}
+
+/// Whether a tenant is on the GPU together with others, and stops for them between blocks.
+fn is_shared(seat: &Seat, terms: &Terms) -> bool {
+    seat.board().domain() == Domain::Shared && terms.class == Class::BestEffort
 }

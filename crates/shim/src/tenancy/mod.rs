@@ -7,6 +7,7 @@
 //!
 //! * `post`: the gate, the marks, the bell
 //! * `keeper`: the thread and its rounds; `membership` (daemon and seat), `turn` (the best-effort token)
+//! * `shared`: a best-effort tenant of the shared domain, who stops between blocks (`guard`) and takes no turns
 //! * `streams`, `flight`: what was handed over, and how much time of it is in flight
 //! * `burst`: when a latency tenant is at work; `raise`: how it stops others, in the shared domain;
 //!   `priority`: its streams there
@@ -23,6 +24,7 @@ mod membership;
 mod post;
 pub mod priority;
 mod raise;
+mod shared;
 mod streams;
 mod turn;
 

@@ -29,6 +29,8 @@ pub enum Gate {
     /// Open, while no more than a bounded time of work is in flight.
     Bounded,
     Closed,
+    /// Bounded, while no latency tenant has work.
+    Shared,
 }
 
 /// A thread that waits at the gate looks again so often.
@@ -197,16 +199,19 @@ impl Post {
     #[cold]
     fn wait_at_gate(&self) -> Inside {
         let began = board::now();
-        let mut closed = false;
+        let (mut closed, mut held) = (false, false);
         let (mut rounds, mut looks) = (self.rounds.load(Ordering::Relaxed), 0);
         let inside = loop {
             let inside = Inside::enter();
             let gate = self.gate();
-            if gate == Gate::Open as u32 || gate == Gate::Bounded as u32 && self.has_room() {
+            let must_hold = gate == Gate::Shared as u32 && self.must_hold();
+            held |= must_hold;
+            let bounded = gate == Gate::Bounded as u32 || gate == Gate::Shared as u32 && !must_hold;
+            if gate == Gate::Open as u32 || bounded && self.has_room() {
                 break inside;
             }
             drop(inside);
-            if gate == Gate::Bounded as u32 {
+            if gate != Gate::Closed as u32 {
                 sleep(&self.gate, gate, NAP);
                 continue;
             }
@@ -226,14 +231,20 @@ impl Post {
         };
         if closed {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
-            if let Some(seat) = self.seat() {
-                let (tally, waited) = (seat.tally(), board::now().since(began));
-                tally.waits.add(1);
-                tally.wait_ns.add(waited.0);
-                tally.wait_times.record(waited);
-            }
+        }
+        if let Some(seat) = self.seat().filter(|_| closed || held) {
+            let (tally, waited) = (seat.tally(), board::now().since(began));
+            tally.waits.add(1);
+            tally.wait_ns.add(waited.0);
+            tally.wait_times.record(waited);
         }
         inside
+    }
+
+    /// Whether a latency tenant has work, in the shared domain. Asked by every thread for itself: a keeper would hear of it
+    /// later.
+    fn must_hold(&self) -> bool {
+        self.seat().is_some_and(|seat| seat.board().latency_active())
     }
 
     /// Whether less is in flight than may be.
@@ -249,7 +260,8 @@ impl Post {
         }
         let given = self.given.fetch_add(1, Ordering::Release) + 1;
         self.streams.mark(Key::new(stream.addr(), per_thread));
-        if self.gate.load(Ordering::Relaxed) == Gate::Bounded as u32 {
+        let gate = self.gate.load(Ordering::Relaxed);
+        if gate == Gate::Bounded as u32 || gate == Gate::Shared as u32 {
             self.flight.mark(stream, per_thread, given, board::now());
         }
     }

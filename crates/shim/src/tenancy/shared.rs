@@ -1,0 +1,142 @@
+//! A best-effort tenant of the shared domain.
+//!
+//! All tenants are on the GPU together, so nobody takes turns. While a latency tenant has work, this one stops: kernels with
+//! twins between their blocks (`guard`), everything else before it is handed over (`post`). Latency tenants raise our stop
+//! word themselves, if they have opened it; we then hear of it when their work ends, and resume. Where one cannot, we look
+//! at the board often enough to raise it ourselves.
+//!
+//! Twins cost a little. When no latency tenant has had work for a while, originals are launched.
+
+use std::ptr;
+
+use board::Seat;
+use model::Nanos;
+
+use super::post::{Gate, Post};
+use crate::guard::{self, Counts, Mode, Steward, Wish};
+use crate::log::say;
+
+/// A latency tenant that had no work for so long is taken to have left.
+const A_WHILE: Nanos = Nanos::from_millis(1_000);
+/// How often the board is looked at while nobody else raises our stop word: when there was work lately, and otherwise.
+const LOOK: Nanos = Nanos::from_micros(100);
+const LOOK_IDLE: Nanos = Nanos::from_millis(1);
+const IDLE: Nanos = Nanos::from_millis(250);
+
+pub struct Shared {
+    steward: Steward,
+    /// What of the steward's counts is in the tally.
+    told: Counts,
+    /// Which stop word was published on which seat.
+    published: Option<(u32, usize)>,
+    /// Until when latency tenants had work, as far as we have resumed after it.
+    resumed_after: Nanos,
+    /// Work handed over at the last look.
+    given: u64,
+    on: bool,
+}
+
+impl Shared {
+    pub fn new() -> Shared {
+        Shared {
+            steward: Steward::new(),
+            told: Counts::default(),
+            published: None,
+            resumed_after: Nanos::ZERO,
+            given: 0,
+            on: false,
+        }
+    }
+
+    /// One look; gives how long to sleep.
+    pub fn tend(&mut self, post: &Post, seat: &'static Seat, now: Nanos) -> Nanos {
+        self.on = true;
+        let board = seat.board();
+        let last = board.latency_last_active(now);
+        let lately = last.is_some_and(|last| now.since(last) < A_WHILE);
+        guard::set_mode(if lately { Mode::Guarded } else { Mode::Original });
+        post.set_bound(board.settings().in_flight);
+        post.set_gate(if lately { Gate::Shared } else { Gate::Open });
+        self.publish(post, seat);
+        // Even if nothing is stopped yet: whoever's work ends may have stopped us without our knowing.
+        seat.say_stopped(lately);
+        let active = board.latency_active();
+        if !active && last.is_some_and(|last| last > self.resumed_after) {
+            self.steward.doubt();
+            self.resumed_after = last.unwrap_or(now);
+        }
+        let wish = if active { Wish::Stop } else { Wish::Go };
+        let rest = self.steward.tend(Some(post.device()), wish, &mut || board.latency_active(), now);
+        self.tell(seat);
+        rest.min(self.until_next_look(post, seat, lately && !active))
+    }
+
+    /// Stops until it is tended again: the tenant is paused.
+    pub fn pause(&mut self, post: &Post, seat: &Seat, now: Nanos) -> Nanos {
+        let rest = self.steward.tend(Some(post.device()), Wish::Stop, &mut || true, now);
+        self.tell(seat);
+        rest
+    }
+
+    /// The tenant is of another class, or the domain another: everything goes on, and cannot be stopped any more.
+    pub fn leave(&mut self, post: &Post, seat: Option<&Seat>, now: Nanos) {
+        if !self.on {
+            return;
+        }
+        guard::set_mode(Mode::Off);
+        if let Some(seat) = seat {
+            seat.say_stopped(false);
+            seat.forget_stop_word();
+        }
+        self.published = None;
+        self.steward.doubt();
+        self.steward.tend(Some(post.device()), Wish::Go, &mut || false, now);
+        self.on = !self.steward.is_at_rest();
+    }
+
+    /// How long nothing happens of which nobody would tell us.
+    fn until_next_look(&mut self, post: &Post, seat: &Seat, may_be_stopped: bool) -> Nanos {
+        let given = post.given();
+        let works = std::mem::replace(&mut self.given, given) != given;
+        match () {
+            () if !may_be_stopped || seat.latency_seats_raise() => IDLE,
+            () if works => LOOK,
+            () => LOOK_IDLE,
+        }
+    }
+
+    /// Lets latency tenants know our stop word, once there is one.
+    fn publish(&mut self, post: &Post, seat: &'static Seat) {
+        let Some(word) = guard::stop_word(post.device()) else {
+            if self.published.take().is_some() {
+                seat.forget_stop_word();
+            }
+            return;
+        };
+        let this = Some((word.generation, ptr::from_ref(seat).addr()));
+        if self.published == this {
+            return;
+        }
+        self.published = this;
+        match word.handle() {
+            Some(handle) => seat.publish_stop_word(handle, 0),
+            None => {
+                seat.forget_stop_word();
+                say!("the stop word cannot be opened by others; it is raised on sight of the board");
+            }
+        }
+    }
+
+    fn tell(&mut self, seat: &Seat) {
+        let (tally, counts, told) = (seat.tally(), self.steward.counts, self.told);
+        tally.stops_guard.add(counts.stops - told.stops);
+        tally.cut.add(counts.cut - told.cut);
+        tally.relaunched.add(counts.relaunched - told.relaunched);
+        tally.rounds.add(counts.rounds - told.rounds);
+        tally.watchdog.add(counts.watchdog - told.watchdog);
+        self.told = counts;
+        if let Some(long) = self.steward.drained() {
+            tally.guard_times.record(long);
+        }
+    }
+}
