@@ -110,7 +110,10 @@ fn again(lane: Lane, entry: &Entry, away: u32, stop: u64, counts: &mut Counts) -
             return None;
         }
         ring.attempted_again(at);
-        counts.cut += u64::from(launch.attempts == 1);
+        if launch.attempts == 1 {
+            counts.cut += 1;
+            twins::cut(launch.frame);
+        }
         counts.relaunched += 1;
     }
     Some(())

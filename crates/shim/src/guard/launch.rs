@@ -24,6 +24,7 @@ use super::marks::Wish;
 use super::record::{self, Attribute, Launch};
 use super::{mode, order, storm};
 use crate::frames::Frame;
+use crate::twins::sample::{self, Shape, Timing};
 use crate::twins::{self, Twin};
 use crate::watch::Watch;
 use crate::{entry, next, tenancy, watch};
@@ -106,7 +107,7 @@ extended_launches! {
 /// What is requested must be a launch as the driver's manual describes it.
 #[inline(always)]
 unsafe fn launch(
-    request: impl FnOnce() -> Request,
+    request: impl Fn() -> Request,
     stream: CUstream,
     per_thread: bool,
     ordinary: impl FnOnce() -> CUresult,
@@ -122,11 +123,31 @@ unsafe fn launch(
     }
     let _inside = tenancy::admit();
     order::before(order::Touch::Streams, per_thread, [Some(stream)]);
+    let timing = if sample::is_on(mode::is_on()) { timed(&request()) } else { None };
     let result = ordinary();
+    if let Some(timing) = timing {
+        timing.after(result == CUDA_SUCCESS);
+    }
     if let Some(frame) = refused.filter(|_| result == CUDA_SUCCESS) {
         twins::demote(frame, Reason::RefusedByDriver);
     }
     result
+}
+
+/// Has an original timed, if it is its turn.
+fn timed(request: &Request) -> Option<Timing> {
+    let frame = watch::of_this_process()?.frames.function(request.function.addr())?;
+    sample::before(frame, shape(&request.config), request.config.hStream, request.per_thread)
+}
+
+fn shape(config: &CUlaunchConfig) -> Shape {
+    let product = |sides: [c_uint; 3]| sides.into_iter().map(u64::from).fold(1, u64::saturating_mul);
+    let threads = product([config.blockDimX, config.blockDimY, config.blockDimZ]);
+    Shape {
+        blocks: product([config.gridDimX, config.gridDimY, config.gridDimZ]),
+        threads: u32::try_from(threads).unwrap_or(u32::MAX),
+        shared: config.sharedMemBytes,
+    }
 }
 
 enum Guarded {
@@ -300,9 +321,20 @@ fn enter(request: &Request, watch: &Watch, mut launch: Launch) -> Guarded {
     if state.ring.push(&launch, gate).is_none() {
         return Guarded::No;
     }
-    if launch.make(lane.stream(), control.stop(), control.away(lane.number())) != CUDA_SUCCESS {
+    let timing = match sample::is_on(true) {
+        true => sample::before(launch.frame, shape(&request.config), lane.stream(), false),
+        false => None,
+    };
+    let made = launch.make(lane.stream(), control.stop(), control.away(lane.number())) == CUDA_SUCCESS;
+    if let Some(timing) = timing {
+        timing.after(made);
+    }
+    if !made {
         state.ring.pop(&launch);
         return Guarded::Refused(launch.frame);
+    }
+    if let Some(kernel) = launch.frame.learned(watch).and_then(|learned| learned.kernel) {
+        kernel.guarded();
     }
     // Nobody but its own thread could put a gate into the default stream of a thread.
     if lane.entered() >= GATE_EVERY || lane.kind() == Kind::OfThread {

@@ -29,6 +29,8 @@ mod watchdog;
 
 use cuda_abi::{CUcontext, CUdevice, CUstream};
 
+use crate::twins::sample;
+
 pub use mode::Mode;
 pub use mode::set as set_mode;
 pub use order::{before, stream_in, touch};
@@ -45,6 +47,7 @@ pub fn stream_ends(stream: CUstream) {
 
 /// A context is about to be destroyed. Everything in it was waited for.
 pub fn context_ends(context: CUcontext) {
+    sample::context_ends(Some(context.expose_provenance()));
     if site::any() {
         site::close(|site| site.context() == context.expose_provenance());
     }
@@ -52,6 +55,7 @@ pub fn context_ends(context: CUcontext) {
 
 /// A device's own context may be about to end.
 pub fn context_of_device_ends(device: CUdevice) {
+    sample::context_ends(None);
     if site::any() {
         site::close(|site| site.device() == device);
     }

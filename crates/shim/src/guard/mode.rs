@@ -43,6 +43,12 @@ pub fn is_guarded() -> bool {
     }
 }
 
+/// Whether launches may come to be guarded.
+#[inline(always)]
+pub fn is_on() -> bool {
+    MODE.load(Ordering::Relaxed) > Mode::Off as u8
+}
+
 #[cold]
 fn begin() -> bool {
     let guarded = matches!(asked(), Asked::Guarded | Asked::Storm { .. });

@@ -18,6 +18,7 @@ use super::job::{Job, Part, Plan};
 use super::lane::Lane;
 use super::site::{self, SITES, Site};
 use super::watchdog;
+use crate::twins::sample;
 
 /// How long to sleep when there is nothing to do.
 const IDLE: Nanos = Nanos::from_millis(250);
@@ -122,6 +123,7 @@ impl Steward {
             // A context that cannot be entered has failed; there is nothing left to resume.
             rest = rest.min(driver::within(site.context(), look).unwrap_or(IDLE));
         }
+        sample::stopped(!self.is_at_rest());
         rest
     }
 

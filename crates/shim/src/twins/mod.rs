@@ -151,6 +151,21 @@ fn entered(frame: &'static Frame) {
     });
 }
 
+/// A launch of a kernel's twin was cut.
+pub fn cut(frame: &'static Frame) {
+    watch::quietly("a cut", |watch| {
+        if let Some(kernel) = frame.learned(watch).and_then(|learned| learned.kernel) {
+            kernel.cut(1);
+        }
+    });
+}
+
+/// How long a kernel takes to stop, as promised so far.
+pub fn certificate(frame: &'static Frame) -> Option<Nanos> {
+    let kernel = frame.learned(watch::of_this_process()?)?.kernel?;
+    kernel.certificate_ns().map(Nanos)
+}
+
 /// A module is gone, and its kernels with it.
 pub fn unloaded(module: &'static Module) {
     if are_wanted() {

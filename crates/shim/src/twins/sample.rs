@@ -25,7 +25,7 @@ const FIRST: u32 = 3;
 const EVERY: u32 = 32;
 /// Timed launches that are under way at once.
 const SLOTS: usize = 32;
-/// So many are looked at each time.
+/// So many are looked at before a launch is timed, which the launch waits for.
 const LOOKS: usize = 4;
 
 /// What raising the stop word takes, as seen by who wants to run.
@@ -67,7 +67,6 @@ const TAKEN: u8 = 1;
 const UNDER_WAY: u8 = 2;
 
 static ALL: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
-static NEXT: AtomicUsize = AtomicUsize::new(0);
 /// Changes when something disturbs what is under way.
 static ERA: AtomicU32 = AtomicU32::new(0);
 static STOPPED: AtomicBool = AtomicBool::new(false);
@@ -98,9 +97,10 @@ fn ask(otherwise: bool) -> bool {
 
 /// This process was told to stop, or goes on: what is under way says nothing about how long it takes.
 pub fn stopped(stopped: bool) {
-    STOPPED.store(stopped, Ordering::Relaxed);
-    // SYNC(sample-era): who finds the era unchanged was not disturbed.
-    ERA.fetch_add(1, Ordering::Release);
+    if STOPPED.swap(stopped, Ordering::Relaxed) != stopped {
+        // SYNC(sample-era): who finds the era unchanged was not disturbed.
+        ERA.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// A launch that is being timed.
@@ -129,7 +129,7 @@ fn begin(frame: &'static Frame, shape: Shape, stream: CUstream, per_thread: bool
         return None;
     }
     driver::relaxed(|| {
-        look();
+        look(LOOKS);
         let slot = Slot::take(driver::current_context())?;
         slot.frame.store(ptr::from_ref(frame).cast_mut(), Ordering::Relaxed);
         slot.rounds.store(rounds(frame, shape), Ordering::Relaxed);
@@ -161,14 +161,30 @@ fn rounds(frame: &Frame, shape: Shape) -> u64 {
     if result == CUDA_SUCCESS && at_once > 0 { shape.blocks.div_ceil(at_once).max(1) } else { 1 }
 }
 
-/// Learns from what has happened meanwhile, of a few.
-fn look() {
-    for _ in 0..LOOKS {
-        let slot = &ALL[NEXT.fetch_add(1, Ordering::Relaxed) % SLOTS];
-        if slot.enter(UNDER_WAY) {
-            slot.look();
+/// Learns from what has happened meanwhile, of so many at most.
+fn look(at_most: usize) {
+    let mut looks = 0;
+    for slot in ALL.iter().filter(|slot| slot.enter(UNDER_WAY)) {
+        if looks == at_most {
+            return slot.leave(UNDER_WAY);
         }
+        looks += 1;
+        // The thread may be in another context, or in none.
+        let within = driver::within(slot.context.load(Ordering::Relaxed), || Some(slot.look()));
+        slot.leave(if within == Some(Seen::NotYet) { UNDER_WAY } else { FREE });
     }
+}
+
+/// Learns from all that has happened meanwhile. For a thread of ours, which has the time.
+pub fn collect() {
+    driver::relaxed(|| look(SLOTS));
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    NotYet,
+    /// It has happened, or nothing can be learned from it.
+    Done,
 }
 
 impl Slot {
@@ -235,10 +251,10 @@ impl Slot {
         })
     }
 
-    fn look(&self) {
+    fn look(&self) -> Seen {
         // SAFETY: our own event; one whose context is destroyed is forgotten before.
         if unsafe { next::call::cuEventQuery(self.event(1)) } == CUDA_ERROR_NOT_READY {
-            return self.leave(UNDER_WAY);
+            return Seen::NotYet;
         }
         let mut millis = 0.0;
         // SAFETY: our own events, and a place for the answer.
@@ -250,7 +266,7 @@ impl Slot {
         if let Some(frame) = frame.filter(|_| told == CUDA_SUCCESS && millis >= 0.0 && !disturbed) {
             learn(frame, Nanos((f64::from(millis) * 1e6) as u64), self.rounds.load(Ordering::Relaxed));
         }
-        self.leave(FREE);
+        Seen::Done
     }
 
     /// Its events are gone, or about to go, with their context.

@@ -22,7 +22,7 @@ use super::cache::Cache;
 use super::demotions::Demotions;
 use super::forge::Product;
 use super::queue::{Order, Queue};
-use super::{Twin, entered};
+use super::{Twin, entered, sample};
 use crate::frames::{Frame, Module};
 use crate::log::say;
 use crate::{arena, next, thread};
@@ -100,6 +100,7 @@ pub fn at_the_driver<T>(call: impl FnOnce() -> T) -> Option<T> {
 extern "C" fn at_exit() {
     /// To load a large image takes a good part of a second.
     const PATIENCE: u32 = 2_000;
+    let _ = panic::catch_unwind(sample::collect);
     // SYNC(smith-end): see `at_the_driver`.
     ENDING.store(true, Ordering::SeqCst);
     for _ in 0..PATIENCE {
@@ -142,7 +143,10 @@ impl Smith {
                 Some(Order::Make(frame)) => self.make(frame),
                 Some(Order::Remember(frame)) => self.remember(frame),
                 Some(Order::Forget(module)) => self.forget(module),
-                None => QUEUE.rest(seen),
+                None => {
+                    at_the_driver(sample::collect);
+                    QUEUE.rest(seen);
+                }
             }
         }
     }
