@@ -180,13 +180,12 @@ fn dues(run: &Run) -> Vec<(String, Option<Vec<u64>>)> {
 fn a_suite_runs_in_every_mode_with_the_same_requests_and_is_not_run_twice() {
     let lab = Lab::steady(500);
     let said = lab.run(&[]);
-    assert!(said.contains("without ebb-shared: not built yet"), "{said}");
     let archive = lab.archive();
     let modes: BTreeSet<&str> = archive.runs.iter().map(|run| run.mode.as_str()).collect();
-    let expected = ["alone", "ebb-isolated", "mps", "mps-priority", "streams", "timeslice"];
+    let expected = ["alone", "ebb-isolated", "ebb-shared", "mps", "mps-priority", "streams", "timeslice"];
     assert_eq!(modes, BTreeSet::from(expected), "{said}");
     assert!(archive.failures.is_empty() && archive.remarks.is_empty(), "{:?}", archive.remarks);
-    assert_eq!(archive.runs.len(), 7, "one alone for each tenant");
+    assert_eq!(archive.runs.len(), 8, "one alone for each tenant");
     let shared: Vec<_> = archive.runs.iter().filter(|run| run.mode != "alone").collect();
     assert!(shared.iter().all(|run| dues(run) == dues(shared[0])), "the same requests in every mode");
     for run in &archive.runs {
@@ -204,7 +203,7 @@ fn a_suite_runs_in_every_mode_with_the_same_requests_and_is_not_run_twice() {
     assert!(status.contains("burst-2x132x20us"), "{status}");
     assert_eq!(archive.machines[0].device.sms, 132);
     let bytes = lab.bytes();
-    assert!(lab.run(&[]).contains("0 runs to make, 7 are there already"));
+    assert!(lab.run(&[]).contains("0 runs to make, 8 are there already"));
     assert_eq!(lab.bytes(), bytes, "nothing is written where nothing is measured");
     // Another repetition is a repetition more, not all of it again; its requests are others.
     let more = lab.run(&["--repetitions", "2", "--mode", "timeslice", "--mode", "alone"]);
@@ -326,7 +325,7 @@ fn nothing_outlives_a_lab_that_is_killed() {
 fn what_would_not_end_in_time_is_not_begun() {
     let lab = Lab::steady(300);
     let said = lab.run(&["--budget", "1s"]);
-    assert!(said.contains("0 runs made, 7 left to do"), "{said}");
+    assert!(said.contains("0 runs made, 8 left to do"), "{said}");
     let said = lab.run(&["--budget", "600s", "--mode", "timeslice"]);
     assert!(said.contains("1 runs made.") && lab.archive().runs.len() == 1, "{said}");
 }
@@ -419,19 +418,23 @@ fn on_a_gpu_frameworks_are_started_in_every_mode_and_mps_is_our_own_and_ended() 
     let said = text(&output) + &errors(&output);
     let archive = lab.archive();
     let modes: BTreeSet<&str> = archive.runs.iter().map(|run| run.mode.as_str()).collect();
-    let expected = ["alone", "ebb-isolated", "mps", "mps-priority", "streams", "timeslice"];
+    let expected = ["alone", "ebb-isolated", "ebb-shared", "mps", "mps-priority", "streams", "timeslice"];
     assert_eq!(modes, BTreeSet::from(expected), "{said} {:?}", archive.failures);
     let absent: BTreeSet<&str> = archive.absent.iter().map(|absent| absent.mode.as_str()).collect();
-    assert_eq!(absent, BTreeSet::from(["ebb-shared", "hami", "nvshare", "xsched", "xsched-timeslice"]));
+    assert_eq!(absent, BTreeSet::from(["hami", "nvshare", "xsched", "xsched-timeslice"]));
     let told = fs::read_to_string(at("told")).unwrap();
-    assert_eq!(told.matches("start").count(), 1, "one daemon for both modes: {told}");
-    assert!(told.ends_with("get_server_list\nquit\n"), "{told}");
-    let pipes = told.lines().next().unwrap().strip_prefix("start ").unwrap();
-    assert!(!Path::new(pipes).exists());
+    let services: Vec<&str> = told.lines().filter_map(|line| line.strip_prefix("start ")).collect();
+    assert_eq!(services.len(), 2, "one for both modes of MPS, and one of ebb's daemon: {told}");
+    assert_eq!(told.matches("quit").count(), 2, "{told}");
+    assert!(services.iter().all(|pipes| !Path::new(pipes).exists()));
+    let (of_ebb, of_mps): (Vec<&str>, Vec<&str>) =
+        services.iter().partition(|pipes| pipes.contains("ebb-shared"));
+    let pipes = of_mps[0];
     let started = fs::read_to_string(at("started")).unwrap();
     let started: Vec<&str> = started.lines().collect();
-    // Plain, streams, and two each of both modes of MPS and of ebb's.
-    assert_eq!(started.len(), 2 + 1 + 4 + 2, "{started:?}");
+    // Plain, streams, and two each of both modes of MPS and both of ebb's.
+    assert_eq!(started.len(), 2 + 1 + 4 + 4, "{started:?}");
+    assert_eq!(started.iter().filter(|line| line.ends_with(of_ebb[0])).count(), 2);
     assert_eq!(started.iter().filter(|line| line.ends_with(pipes)).count(), 4);
     let with = |priority: &str, class: &str| {
         let starts = format!("\"class\":\"{class}\" {priority} ");

@@ -40,6 +40,8 @@ pub struct Gpu {
     /// Compute capability, major and minor.
     pub capability: (i32, i32),
     pub memory_bytes: u64,
+    /// Whether processes may have contexts on it: 0 (any), 2 (none), 3 (one).
+    pub compute_mode: i32,
 }
 
 /// Asks the driver at `path`, or the one which the loader finds under a bare name.
@@ -73,6 +75,7 @@ fn gpu(
 ) -> Result<Gpu, Error> {
     const MAJOR: u32 = 75;
     const MINOR: u32 = 76;
+    const COMPUTE_MODE: u32 = 20;
     let attribute = |which| {
         let mut value = 0;
         // SAFETY: a valid place for the answer.
@@ -91,14 +94,15 @@ fn gpu(
         name: name.split_whitespace().collect::<Vec<_>>().join(" "),
         capability: (attribute(MAJOR)?, attribute(MINOR)?),
         memory_bytes: memory as u64,
+        compute_mode: attribute(COMPUTE_MODE)?,
     })
 }
 
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "driver {} {} {}", self.version, self.init, self.init_name)?;
-        for Gpu { name, capability: (major, minor), memory_bytes } in &self.gpus {
-            writeln!(f, "gpu {major} {minor} {memory_bytes} {name}")?;
+        for Gpu { name, capability: (major, minor), memory_bytes, compute_mode } in &self.gpus {
+            writeln!(f, "gpu {major} {minor} {memory_bytes} {compute_mode} {name}")?;
         }
         Ok(())
     }
@@ -110,7 +114,7 @@ impl FromStr for Probe {
     /// Lines that a driver printed in between are passed over.
     fn from_str(text: &str) -> Result<Probe, Error> {
         let refused = || Error::Protocol(text.trim().to_owned());
-        let mut lines = text.lines().map(|line| line.splitn(5, ' ').collect::<Vec<_>>());
+        let mut lines = text.lines().map(|line| line.splitn(6, ' ').collect::<Vec<_>>());
         let found = lines.find(|words| words.first() == Some(&"driver")).ok_or_else(refused)?;
         let [_, version, init, init_name @ ..] = found.as_slice() else { return Err(refused()) };
         let mut probe = Probe {
@@ -120,12 +124,13 @@ impl FromStr for Probe {
             gpus: Vec::new(),
         };
         for words in lines.filter(|words| words.first() == Some(&"gpu")) {
-            let [_, major, minor, memory, name] = words.as_slice() else { return Err(refused()) };
+            let [_, major, minor, memory, mode, name] = words.as_slice() else { return Err(refused()) };
             let number = |text: &str| text.parse().map_err(|_| refused());
             probe.gpus.push(Gpu {
                 name: (*name).to_owned(),
                 capability: (number(major)?, number(minor)?),
                 memory_bytes: memory.parse().map_err(|_| refused())?,
+                compute_mode: number(mode)?,
             });
         }
         Ok(probe)
@@ -138,7 +143,8 @@ mod tests {
 
     #[test]
     fn what_was_asked_arrives() {
-        let gpu = |name: &str| Gpu { name: name.into(), capability: (9, 0), memory_bytes: 150_754_820_096 };
+        let memory_bytes = 150_754_820_096;
+        let gpu = |name: &str| Gpu { name: name.into(), capability: (9, 0), memory_bytes, compute_mode: 3 };
         let sent = Probe {
             version: 13000,
             init: 0,

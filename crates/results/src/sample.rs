@@ -105,7 +105,7 @@ pub fn records() -> Vec<Record> {
     let crowd = [VGG, RESNET, BURST, RESNET152, WHISPER];
     scenario(&mut records, "stress", "crowd", "Three latency and two best-effort tenants", &crowd);
     for (mode, reason) in [
-        ("ebb-shared", "ebb has no shared domain yet"),
+        ("ebb-shared", "there is no nvidia-cuda-mps-control on this machine"),
         ("xsched", "not built: name it with --rival xsched=PATH"),
         ("hami", "not built: name it with --rival hami=PATH"),
     ] {

@@ -203,7 +203,7 @@ pub fn seen(gpus: &[Gpu]) -> Check {
 }
 
 fn describe(gpu: &Gpu) -> String {
-    let Gpu { name, capability: (major, minor), memory_bytes } = gpu;
+    let Gpu { name, capability: (major, minor), memory_bytes, .. } = gpu;
     format!("{name} (compute {major}.{minor}, {} MiB)", memory_bytes >> 20)
 }
 
@@ -259,7 +259,8 @@ mod tests {
 
     #[test]
     fn a_gpu_that_answers_is_described() {
-        let card = Gpu { name: "NVIDIA H200".into(), capability: (9, 0), memory_bytes: 1 << 37 };
+        let card =
+            Gpu { name: "NVIDIA H200".into(), capability: (9, 0), memory_bytes: 1 << 37, compute_mode: 0 };
         let check = gpu(&[card], &Devices::default(), true);
         assert_eq!(
             (check.status, check.found.as_str()),

@@ -7,7 +7,7 @@
 //! * `check`: a line and how it is printed
 //! * `driver`: is there one, does it answer, do we know it
 //! * `attach`: does the shim get in front of it, with all its names
-//! * `sharing`: the daemon, and how tenants will be stopped
+//! * `sharing`: the daemon, and how tenants will be stopped; `domain`: how they share
 //! * `around`: MPS, containers, other preloads
 //! * `command`: can it be preloaded into
 
@@ -16,6 +16,7 @@ pub mod ask;
 mod attach;
 mod check;
 mod command;
+mod domain;
 mod driver;
 mod sharing;
 
@@ -43,6 +44,7 @@ Checks:
   preload        the loader takes the shim: tried, and proved by its ledger
   other-preloads nobody else stands in for the driver
   daemon         a daemon answers, or can be started
+  domain         how tenants share a GPU, and what that needs
   switch         how best-effort tenants will be stopped with this driver
   mps            NVIDIA's Multi-Process Service runs or not
   container      a container, if any, has been given the driver
@@ -78,6 +80,7 @@ fn checks(options: &DoctorOptions) -> Vec<Check> {
     let alone = probe.is_some();
     checks.extend(shim.as_ref().map(|shim| attach::preload(shim, options, driver.as_ref(), alone)));
     checks.push(sharing::daemon());
+    checks.push(domain::check(options, probe.as_ref().map_or(&[], |probe| &probe.gpus)));
     checks.extend(sharing::switch(options, driver.as_ref()));
     checks.push(around::preloads(&machine, shim.as_ref()));
     checks.push(around::mps(&machine));
