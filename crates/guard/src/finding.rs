@@ -24,8 +24,8 @@ pub enum Obstacle {
     NotDeterministic = 3,
     /// Something on the GPU did not end while it was waited for, or the kernel itself.
     NeverQuiet = 4,
-    /// The driver would not copy what the kernel can reach.
-    NotCopied = 5,
+    /// The driver would not copy what the kernel reaches, or not launch it once more.
+    DriverRefused = 5,
     /// Its blocks waited for some that were turned away.
     Waits = 6,
 }
@@ -36,7 +36,7 @@ impl Obstacle {
         Obstacle::TooLarge,
         Obstacle::NotDeterministic,
         Obstacle::NeverQuiet,
-        Obstacle::NotCopied,
+        Obstacle::DriverRefused,
         Obstacle::Waits,
     ];
 
@@ -47,7 +47,7 @@ impl Obstacle {
             Obstacle::TooLarge => "too-large",
             Obstacle::NotDeterministic => "not-deterministic",
             Obstacle::NeverQuiet => "never-quiet",
-            Obstacle::NotCopied => "not-copied",
+            Obstacle::DriverRefused => "driver-refused",
             Obstacle::Waits => "waits",
         }
     }
@@ -59,7 +59,7 @@ impl Obstacle {
             Obstacle::TooLarge => "it reaches too much memory",
             Obstacle::NotDeterministic => "the original itself leaves something else each time",
             Obstacle::NeverQuiet => "the GPU did not become quiet",
-            Obstacle::NotCopied => "the memory it reaches cannot be copied",
+            Obstacle::DriverRefused => "the driver refused what it takes to compare",
             Obstacle::Waits => "its blocks waited for others when it was cut",
         }
     }
@@ -151,6 +151,6 @@ mod tests {
         assert_eq!(unknown.and(equal), equal);
         assert_eq!(equal.and(unknown), equal);
         assert_eq!(equal.and(equal), Finding::Equal { cuts: 4 });
-        assert_eq!(unknown.and(Finding::Unknown(Obstacle::NotCopied)), Finding::Unknown(Obstacle::NotCopied));
+        assert_eq!(unknown.and(Finding::Unknown(Obstacle::DriverRefused)), Finding::Unknown(Obstacle::DriverRefused));
     }
 }

@@ -1,11 +1,13 @@
 //! Failures on demand.
 //!
 //! With the feature `faults`, `EBB_FAULT` names what fails: `panic` (every hook), `panic:cuLaunchKernel` (that one),
-//! `memory` (nothing more can be remembered), `disk` (the ledger cannot be made). Tests show that none of them
-//! changes what the host program sees. Without the feature nothing of this is in the library.
+//! `memory` (nothing more can be remembered), `disk` (the ledger cannot be made), `twin` (twins of kernels in PTX subtract
+//! where they should add). Tests show that none of them changes what the host program sees; the last one does, unless
+//! twins are held against their originals. Without the feature nothing of this is in the library.
 
 #[cfg(feature = "faults")]
 mod asked {
+    use std::borrow::Cow;
     use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
     use crate::surroundings::Variables;
@@ -18,6 +20,7 @@ mod asked {
     const PANIC: u8 = 1;
     const MEMORY: u8 = 2;
     const DISK: u8 = 3;
+    const TWIN: u8 = 4;
 
     pub fn read(variables: &Variables) {
         let Some(fault) = variables.fault else { return };
@@ -25,6 +28,7 @@ mod asked {
         let kind = match text {
             b"memory" => MEMORY,
             b"disk" => DISK,
+            b"twin" => TWIN,
             _ if text.starts_with(b"panic") => PANIC,
             _ => return,
         };
@@ -57,10 +61,18 @@ mod asked {
     pub fn disk() -> bool {
         KIND.load(Ordering::Relaxed) == DISK
     }
+
+    /// The text of a twin, as it will be rewritten.
+    pub fn twin(text: &str) -> Cow<'_, str> {
+        match KIND.load(Ordering::Relaxed) == TWIN {
+            true => text.replace("add.rn.f32", "sub.rn.f32").replace("add.f32", "sub.f32").into(),
+            false => text.into(),
+        }
+    }
 }
 
 #[cfg(feature = "faults")]
-pub use asked::{begun, disk, memory, panic, read};
+pub use asked::{begun, disk, memory, panic, read, twin};
 
 #[cfg(not(feature = "faults"))]
 mod none {
@@ -84,7 +96,12 @@ mod none {
     pub fn disk() -> bool {
         false
     }
+
+    #[inline(always)]
+    pub fn twin(text: &str) -> &str {
+        text
+    }
 }
 
 #[cfg(not(feature = "faults"))]
-pub use none::{begun, disk, memory, panic, read};
+pub use none::{begun, disk, memory, panic, read, twin};

@@ -22,7 +22,7 @@ use guard::{Reason, Rule, Verdict};
 use super::lane::{self, Kind, Lane};
 use super::marks::Wish;
 use super::record::{self, Attribute, Launch};
-use super::{mode, order, storm};
+use super::{mode, order, storm, verify};
 use crate::frames::Frame;
 use crate::twins::sample::{self, Shape, Timing};
 use crate::twins::{self, Twin};
@@ -110,12 +110,12 @@ unsafe fn launch(
     request: impl Fn() -> Request,
     stream: CUstream,
     per_thread: bool,
-    ordinary: impl FnOnce() -> CUresult,
+    ordinary: impl Fn() -> CUresult,
 ) -> CUresult {
     let mut refused = None;
     if mode::is_guarded() {
         // SAFETY: passed on to our caller.
-        match unsafe { guarded(&request()) } {
+        match unsafe { guarded(&request(), &ordinary) } {
             Guarded::Yes => return CUDA_SUCCESS,
             Guarded::No => {}
             Guarded::Refused(frame) => refused = Some(frame),
@@ -159,15 +159,19 @@ enum Guarded {
 
 /// # Safety
 /// As of `launch`.
-unsafe fn guarded(request: &Request) -> Guarded {
+unsafe fn guarded(request: &Request, original: &dyn Fn() -> CUresult) -> Guarded {
     let Some(watch) = watch::of_this_process() else { return Guarded::No };
     let Some(frame) = watch.frames.function(request.function.addr()) else { return Guarded::No };
     let mut result = Guarded::No;
     entry::guarded(watch, "guard", || {
         let Some(twin) = twins::of(frame) else { return };
         // SAFETY: passed on to our caller.
-        if let Some(launch) = unsafe { draft(request, twin) } {
-            result = enter(request, watch, launch);
+        if let Some(mut launch) = unsafe { draft(request, twin) } {
+            let key = lane::key(request.config.hStream, request.per_thread);
+            result = match verify::verify(&mut launch, key, watch, original) {
+                true => Guarded::Yes,
+                false => enter(request, watch, launch),
+            };
         }
     });
     result

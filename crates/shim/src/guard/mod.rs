@@ -10,7 +10,7 @@
 //! * `lane`: a stream, its launches and its gates; `order`: which calls need a gate before them
 //! * `site`: the context of the lanes; `control`: the words by which host and GPU speak
 //! * `resume`: the steward, who stops and resumes; `job`: launches made again; `watchdog`: blocks that do not leave
-//! * `storm`: stops at random moments, for tests
+//! * `storm`: stops at random moments, for tests; `verify`: twins held against their originals
 //! * `driver`: calls of the driver on our own account
 
 mod control;
@@ -25,6 +25,7 @@ mod record;
 mod resume;
 mod site;
 mod storm;
+mod verify;
 mod watchdog;
 
 use cuda_abi::{CUcontext, CUdevice, CUstream};
@@ -35,6 +36,7 @@ pub use mode::Mode;
 pub use mode::set as set_mode;
 pub use order::{before, stream_in, touch};
 pub use resume::{Counts, Steward, Wish, let_go};
+pub use verify::{disturbs_trials, pass};
 
 /// A stream is about to be destroyed. It was waited for.
 pub fn stream_ends(stream: CUstream) {
@@ -87,4 +89,5 @@ pub fn in_child() {
     lane::in_child();
     mode::in_child();
     storm::in_child();
+    verify::in_child();
 }

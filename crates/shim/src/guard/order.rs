@@ -109,7 +109,7 @@ pub const fn touch(name: &str) -> Touch {
     Touch::Streams
 }
 
-const fn begins_one(name: &str, beginnings: &[&str]) -> bool {
+pub const fn begins_one(name: &str, beginnings: &[&str]) -> bool {
     let mut index = 0;
     while index < beginnings.len() {
         if begins(name.as_bytes(), 0, beginnings[index].as_bytes()) {
@@ -131,7 +131,7 @@ const fn begins(name: &[u8], from: usize, beginning: &[u8]) -> bool {
     true
 }
 
-const fn contains(name: &str, part: &str) -> bool {
+pub const fn contains(name: &str, part: &str) -> bool {
     let mut from = 0;
     while from < name.len() {
         if begins(name.as_bytes(), from, part.as_bytes()) {
@@ -211,7 +211,7 @@ fn lanes() -> impl Iterator<Item = Lane> {
     site::all().flat_map(|site| site.lanes())
 }
 
-fn gate_all() {
+pub fn gate_all() {
     lanes().for_each(Lane::gate);
 }
 

@@ -12,7 +12,7 @@ use super::piece::{self, Code, Piece};
 use super::smith::at_the_driver;
 use crate::frames::Module;
 use crate::log::say;
-use crate::next;
+use crate::{fault, next};
 
 /// What became of an image: the rewritten one, loaded, and what is known of its kernels.
 pub struct Product {
@@ -68,7 +68,7 @@ impl Product {
 fn rewrite(code: &Code) -> Result<Rewritten, Reason> {
     let rewritten = match code {
         Code::Cubin(code) => guard::rewrite_cubin(code),
-        Code::Ptx(text) => guard::rewrite_ptx(text),
+        Code::Ptx(text) => guard::rewrite_ptx(&fault::twin(text)),
     };
     rewritten.map_err(|error| {
         say!("an image cannot be rewritten: {error}");

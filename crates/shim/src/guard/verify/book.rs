@@ -44,6 +44,14 @@ impl Page {
         false
     }
 
+    /// There was no trial after all.
+    pub fn give_back(&self, launch: &Launch) {
+        let shape = shape(launch.rule, launch.grid);
+        for place in &self.shapes {
+            let _ = place.compare_exchange(shape, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
     /// Adds what a trial has shown, here and in the ledger.
     pub fn add(&self, finding: Finding, frame: &'static Frame, watch: &'static Watch) {
         let before = Finding::from_number(self.finding.load(Ordering::Relaxed));
@@ -65,7 +73,7 @@ pub fn page(launch: &Launch) -> Option<&'static Page> {
     let mut pages = BOOK[first..].iter().chain(&BOOK[..first]);
     let page = pages.find(|page| {
         let claim = page.frame.compare_exchange(0, frame, Ordering::Relaxed, Ordering::Relaxed);
-        claim.is_ok_and(|_| true) || claim == Err(frame)
+        claim.is_ok() || claim == Err(frame)
     })?;
     page.take(shape(launch.rule, launch.grid)).then_some(page)
 }

@@ -45,7 +45,7 @@ use trial::{End, Trial};
 use window::Window;
 
 /// How often the twin runs from the same beginning.
-const RUNS: u32 = 2;
+const RUNS: u32 = 3;
 /// How often the original must leave the same before its twin is blamed for leaving something else.
 const WITNESSES: u32 = 3;
 /// How long an original may take. One that waits for what the program does after the launch takes for ever.
@@ -98,26 +98,31 @@ fn try_out(launch: &mut Launch, key: Key, watch: &'static Watch, original: &dyn 
     let Some(page) = book::page(launch).filter(|_| here) else { return false };
     // It begins when the process may put work on the GPU.
     drop(tenancy::admit());
-    let mut launched = false;
+    let mut answer = None;
     let finding = driver::relaxed(|| {
         let _still = Still::hold().ok_or(Obstacle::NeverQuiet)?;
-        compare(launch, original, &mut launched)
+        compare(launch, original, &mut answer)
     })
     .unwrap_or_else(Finding::Unknown);
+    launch.attempts = 0;
+    if answer.is_some_and(|answer| answer != CUDA_SUCCESS) {
+        // A launch that the driver refuses is none, and says nothing about the kernel.
+        page.give_back(launch);
+        return false;
+    }
     if finding == Finding::Unknown(Obstacle::NeverQuiet) {
         GIVEN_UP.store(true, Ordering::Relaxed);
     }
     say!("{}: {finding}", String::from_utf8_lossy(launch.frame.name));
     page.add(finding, launch.frame, watch);
-    launch.attempts = 0;
-    launched
+    answer.is_some()
 }
 
-/// Holds the twin against the original. From the moment at which the original was launched, memory is left as it leaves it.
+/// Holds the twin against the original. Once the driver has answered its launch, memory is left as the original leaves it.
 fn compare(
     launch: &mut Launch,
     original: &dyn Fn() -> CUresult,
-    launched: &mut bool,
+    answer: &mut Option<CUresult>,
 ) -> Result<Finding, Obstacle> {
     let mut window = Window::make().ok_or(Obstacle::DriverRefused)?;
     let reach = Reach::of(launch, &mut window)?;
@@ -125,10 +130,9 @@ fn compare(
     let mut trial = Trial::make(launch).ok_or(Obstacle::DriverRefused)?;
     copies.keep(Moment::Before).ok_or(Obstacle::DriverRefused)?;
     let began = board::now();
-    if original() != CUDA_SUCCESS {
+    if *answer.insert(original()) != CUDA_SUCCESS {
         return Err(Obstacle::DriverRefused);
     }
-    *launched = true;
     wait_for_all(LONGEST).ok_or(Obstacle::NeverQuiet)?;
     trial.took(board::now().since(began));
     copies.keep(Moment::After).ok_or(Obstacle::DriverRefused)?;

@@ -1,8 +1,8 @@
 //! The twin, cut at random moments until it is whole.
 //!
 //! It runs in a stream of ours, with words of its own to look at: whoever stops and resumes this process does not come in
-//! between. The stop word is raised a random while after the launch, as long as the original took at most. Then all its
-//! blocks have left sooner or later, the word is lowered, and what was turned away is launched again, to be cut again.
+//! between. The stop word is raised a random while after the launch, as long as the original took at most, and sooner the
+//! next time if that was too late. Then all its blocks have left sooner or later, the word is lowered, and what was turned away is launched again, to be cut again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,6 +49,8 @@ pub struct Trial {
     beside: CUstream,
     /// How long the original took.
     span: Nanos,
+    /// In which time after a launch the word is raised.
+    moments: Nanos,
     draw: Draw,
 }
 
@@ -66,8 +68,16 @@ impl Trial {
         ok(unsafe { next::call::cuMemAlloc_v2(&mut device, MARKS as usize + marks_bytes) })?;
         let null = std::ptr::null_mut();
         let draw = Draw::new(SEED.fetch_add(2, Ordering::Relaxed));
-        let mut trial =
-            Trial { device, marks_bytes, run: null, control: null, beside: null, span: Nanos::ZERO, draw };
+        let mut trial = Trial {
+            device,
+            marks_bytes,
+            run: null,
+            control: null,
+            beside: null,
+            span: Nanos::ZERO,
+            moments: Nanos::ZERO,
+            draw,
+        };
         trial.run = make_stream(false)?;
         trial.beside = make_stream(false)?;
         trial.control = make_stream(true)?;
@@ -75,7 +85,7 @@ impl Trial {
     }
 
     pub fn took(&mut self, span: Nanos) {
-        self.span = span;
+        (self.span, self.moments) = (span, span);
     }
 
     /// Runs the twin once, cut at random moments. `turned_away`: the first time, before any of its blocks has begun. `None`:
@@ -91,7 +101,7 @@ impl Trial {
             self.set_stop(u32::from(first && turned_away))?;
             self.attempt(launch)?;
             if launch.attempts < MOST_CUTS {
-                pause(Nanos(self.draw.below(self.span.0.max(1))));
+                pause(Nanos(self.draw.below(self.moments.0.max(1))));
                 self.set_stop(1)?;
             }
             let patience = Nanos(PATIENCE.0.saturating_add(self.span.0.saturating_mul(4)));
@@ -99,6 +109,10 @@ impl Trial {
                 return self.free(launch);
             }
             if self.away()? == 0 {
+                if launch.attempts == 0 {
+                    // It was over before the word was raised.
+                    self.moments = Nanos(self.moments.0 / 2);
+                }
                 return Some(End::Whole { cuts: launch.attempts as u8 });
             }
             launch.attempts += 1;
