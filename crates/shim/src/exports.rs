@@ -44,6 +44,12 @@ macro_rules! export_each {
                     true => tenancy::admit(),
                     false => None,
                 };
+                static CALLED: guard::Called = guard::Called::new();
+                let _alone = guard::before_rest(
+                    const { guard::rest(stringify!($name)) },
+                    &CALLED,
+                    [$(guard::kernel_in(&$arg)),*],
+                );
                 guard::before(
                     const { guard::touch(stringify!($name)) },
                     const { hooks::is_per_thread(stringify!($name)) },

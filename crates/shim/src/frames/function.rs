@@ -4,11 +4,12 @@ use std::ffi::{CStr, c_int};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use cuda_abi::{CUDA_SUCCESS, CUdevice, CUfunction, CUfunction_attribute, CUresult};
+use cuda_abi::{CUDA_SUCCESS, CUdevice, CUfunction_attribute, CUresult};
 use telemetry::{Kernel, KernelIdentity, Note};
 
 use super::{Frames, Module};
-use crate::twins::Place;
+use crate::guard::{self, Uses};
+use crate::twins::{self, Place};
 use crate::watch::Watch;
 use crate::{arena, next};
 
@@ -28,6 +29,7 @@ pub struct Frame {
     handle: usize,
     of: Of,
     pub place: Place,
+    pub uses: Uses,
     /// Null until the first launch.
     learned: AtomicPtr<Learned>,
 }
@@ -62,8 +64,8 @@ impl Frames {
             return Some(());
         }
         let name = arena::copy(name)?;
-        let (place, learned) = (Place::new(), AtomicPtr::new(ptr::null_mut()));
-        self.functions.put(handle, arena::place(Frame { name, module, handle, of, place, learned })?)
+        let (place, uses, learned) = (Place::new(), Uses::new(), AtomicPtr::new(ptr::null_mut()));
+        self.functions.put(handle, arena::place(Frame { name, module, handle, of, place, uses, learned })?)
     }
 
     /// The same kernel under another handle.
@@ -86,7 +88,7 @@ impl Frames {
 impl Frame {
     /// What is known about the kernel, looked up now if it never was. `None` when there is no memory to keep it.
     #[inline]
-    pub fn learned(&self, watch: &Watch) -> Option<&'static Learned> {
+    pub fn learned(&'static self, watch: &Watch) -> Option<&'static Learned> {
         // SYNC(frame-learned): whoever sees it sees all of it.
         let learned = self.learned.load(Ordering::Acquire);
         if learned.is_null() {
@@ -97,7 +99,11 @@ impl Frame {
     }
 
     #[cold]
-    fn learn(&self, watch: &Watch) -> Option<&'static Learned> {
+    fn learn(&'static self, watch: &Watch) -> Option<&'static Learned> {
+        if guard::may_be_wanted() {
+            // Made now, it is there when somebody first wants this process to stop.
+            let _ = twins::of(self);
+        }
         let ledger = &watch.ledger;
         let parameters = self.parameters(watch.frames.may_ask_in_vain);
         let identity = KernelIdentity {
@@ -177,27 +183,6 @@ impl Frame {
             }
         };
         (result == CUDA_SUCCESS).then_some(value)
-    }
-
-    /// How many of its blocks fit on a multiprocessor at once, in the context of the calling thread.
-    pub fn blocks_beside(&self, threads: u32, shared: u32) -> Option<u32> {
-        let (mut blocks, threads) = (0, c_int::try_from(threads).ok()?);
-        let mut function: CUfunction = self.handle();
-        if self.of == Of::Library {
-            // SAFETY: a handle that the driver gave out and that is about to be launched; a place for the answer.
-            let found = unsafe { next::call::cuKernelGetFunction(&mut function, self.handle()) };
-            (found == CUDA_SUCCESS).then_some(())?;
-        }
-        // SAFETY: a function of the thread's context; a place for the answer.
-        let result = unsafe {
-            next::call::cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                &mut blocks,
-                function,
-                threads,
-                shared as usize,
-            )
-        };
-        u32::try_from(blocks).ok().filter(|_| result == CUDA_SUCCESS)
     }
 
     fn handle<T>(&self) -> *mut T {

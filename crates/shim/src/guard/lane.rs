@@ -285,6 +285,20 @@ impl Lane {
         }
     }
 
+    /// Waits until a gate is passed, as long as it takes while something is cut; else for so long at most.
+    pub fn wait_for_rest(self, gate: u32, at_most: Nanos) {
+        let began = board::now();
+        while !self.has_passed(gate) {
+            if self.arrived() != self.passed() {
+                return self.wait_for(gate);
+            }
+            if board::now().since(began) > at_most {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
     /// Whether nothing that is asked of the stream's context is done any more.
     fn is_given_up(self) -> bool {
         if self.site.control.is_dead() {

@@ -22,7 +22,7 @@ use guard::{Reason, Rule, Verdict};
 use super::lane::{self, Kind, Lane};
 use super::marks::Wish;
 use super::record::{self, Attribute, Launch};
-use super::{mode, order, storm, verify};
+use super::{alone, mode, order, storm, verify};
 use crate::frames::Frame;
 use crate::twins::sample::{self, Shape, Timing};
 use crate::twins::{self, Twin};
@@ -64,7 +64,7 @@ macro_rules! launches {
                     next::call::$name(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra)
                 };
                 // SAFETY: the arguments of a launch, passed on to our caller.
-                unsafe { launch(request, stream, $per_thread, ordinary) }
+                unsafe { launch(request, function, stream, $per_thread, ordinary) }
             }
         )*
     };
@@ -93,7 +93,7 @@ macro_rules! extended_launches {
                 let config = unsafe { config.read() };
                 let request = || Request { config, function, parameters, extra, per_thread: $per_thread };
                 // SAFETY: the arguments of a launch, passed on to our caller.
-                unsafe { launch(request, config.hStream, $per_thread, ordinary) }
+                unsafe { launch(request, function, config.hStream, $per_thread, ordinary) }
             }
         )*
     };
@@ -108,6 +108,7 @@ extended_launches! {
 #[inline(always)]
 unsafe fn launch(
     request: impl Fn() -> Request,
+    function: CUfunction,
     stream: CUstream,
     per_thread: bool,
     ordinary: impl Fn() -> CUresult,
@@ -123,11 +124,15 @@ unsafe fn launch(
     }
     let _inside = tenancy::admit();
     order::before(order::Touch::Streams, per_thread, [Some(stream)]);
-    let timing = if sample::is_on(mode::is_on()) { timed(&request()) } else { None };
-    let result = ordinary();
-    if let Some(timing) = timing {
-        timing.after(result == CUDA_SUCCESS);
-    }
+    let result = {
+        let _alone = alone::before_launch(function);
+        let timing = if sample::is_on(mode::is_on()) { timed(&request()) } else { None };
+        let result = ordinary();
+        if let Some(timing) = timing {
+            timing.after(result == CUDA_SUCCESS);
+        }
+        result
+    };
     if let Some(frame) = refused.filter(|_| result == CUDA_SUCCESS) {
         twins::demote(frame, Reason::RefusedByDriver);
     }
@@ -311,6 +316,7 @@ fn enter(request: &Request, watch: &Watch, mut launch: Launch) -> Guarded {
     storm::begin_if_asked();
     order::gate_others(lane);
     make_room(lane);
+    let Some(_under) = alone::before_twin(launch.frame) else { return Guarded::No };
     let Some(held) = lane.lock() else { return Guarded::No };
     if lane.key() != key {
         // Somebody has taken the place since.

@@ -8,11 +8,13 @@
 //! * `mode`: whether launches are guarded just now
 //! * `launch`: the launch of a twin; `record` keeps what is needed to make it again, `marks` which blocks have run
 //! * `lane`: a stream, its launches and its gates; `order`: which calls need a gate before them
+//! * `alone`: calls for which the driver may bring the GPU to rest, and which must therefore not meet a cut launch
 //! * `site`: the context of the lanes; `control`: the words by which host and GPU speak
 //! * `resume`: the steward, who stops and resumes; `job`: launches made again; `watchdog`: blocks that do not leave
 //! * `storm`: stops at random moments, for tests; `verify`: twins held against their originals
 //! * `driver`: calls of the driver on our own account
 
+mod alone;
 mod control;
 pub mod driver;
 mod job;
@@ -32,7 +34,10 @@ use cuda_abi::{CUcontext, CUdevice, CUstream};
 
 use crate::twins::sample;
 
+pub use alone::before as before_rest;
+pub use alone::{Called, Uses, alone, kernel_in, rest};
 pub use mode::Mode;
+pub use mode::is_on as may_be_wanted;
 pub use mode::set as set_mode;
 pub use order::{before, stream_in, touch};
 pub use resume::{Counts, Steward, Wish, let_go};
@@ -90,4 +95,5 @@ pub fn in_child() {
     mode::in_child();
     storm::in_child();
     verify::in_child();
+    alone::in_child();
 }

@@ -207,7 +207,7 @@ pub fn gate_others(lane: Lane) {
     lane.site.lanes().filter(|other| other.number() != lane.number()).filter(before).for_each(Lane::gate);
 }
 
-fn lanes() -> impl Iterator<Item = Lane> {
+pub fn lanes() -> impl Iterator<Item = Lane> {
     site::all().flat_map(|site| site.lanes())
 }
 

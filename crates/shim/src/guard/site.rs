@@ -83,6 +83,7 @@ pub fn make(context: usize) -> Option<&'static Site> {
         return Some(site);
     }
     let (place, site) = ALL.iter().enumerate().find(|(_, site)| site.context() == 0)?;
+    let _alone = super::alone();
     if driver::relaxed(|| site.open(context)).is_none() {
         REFUSED.store(context, Ordering::Relaxed);
         say!("there is no memory for the guard; launches are not guarded in this context");

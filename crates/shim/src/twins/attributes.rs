@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use cuda_abi::{
     CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-    CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-    CUDA_SUCCESS, CUdevice, CUfunc_cache, CUfunction_attribute, CUkernel,
+    CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, CU_FUNC_ATTRIBUTE_NUM_REGS,
+    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CUDA_SUCCESS, CUdevice, CUfunc_cache, CUfunction_attribute, CUkernel,
 };
 
 use crate::frames::Frame;
@@ -23,6 +23,14 @@ const KEPT: [CUfunction_attribute; 4] = [
     CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
 ];
 
+/// What a block needs beside what the launch says.
+#[derive(Clone, Copy)]
+pub struct Needs {
+    /// Of each thread; zero: not known.
+    pub registers: u32,
+    pub shared: u32,
+}
+
 /// No value of any attribute.
 const UNKNOWN: c_int = c_int::MIN;
 /// No setting of the cache.
@@ -31,6 +39,8 @@ const UNSET: u32 = u32::MAX;
 pub struct Attributes {
     values: [AtomicI32; KEPT.len()],
     cache: AtomicU32,
+    registers: AtomicI32,
+    shared: AtomicI32,
     /// Counts what was set.
     changes: AtomicU32,
 }
@@ -40,6 +50,8 @@ impl Attributes {
         Attributes {
             values: [const { AtomicI32::new(UNKNOWN) }; KEPT.len()],
             cache: AtomicU32::new(UNSET),
+            registers: AtomicI32::new(0),
+            shared: AtomicI32::new(0),
             changes: AtomicU32::new(0),
         }
     }
@@ -52,27 +64,42 @@ impl Attributes {
                 let _ = place.compare_exchange(UNKNOWN, value, Ordering::Relaxed, Ordering::Relaxed);
             }
         }
+        let fixed = |attribute| frame.attribute(attribute, device).unwrap_or(0);
+        self.registers.store(fixed(CU_FUNC_ATTRIBUTE_NUM_REGS), Ordering::Relaxed);
+        self.shared.store(fixed(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES), Ordering::Relaxed);
     }
 
-    /// The program has set one.
-    pub fn set(&self, attribute: CUfunction_attribute, value: c_int) {
-        if let Some(at) = KEPT.iter().position(|&kept| kept == attribute) {
-            self.values[at].store(value, Ordering::Relaxed);
+    /// As far as the driver has been asked.
+    pub fn needs(&self) -> Needs {
+        let known = |value: &AtomicI32| u32::try_from(value.load(Ordering::Relaxed)).unwrap_or(0);
+        Needs { registers: known(&self.registers), shared: known(&self.shared) }
+    }
+
+    /// The program has set one. Whether that is news: libraries set the same before every launch.
+    pub fn set(&self, attribute: CUfunction_attribute, value: c_int) -> bool {
+        let at = KEPT.iter().position(|&kept| kept == attribute);
+        let news = at.is_some_and(|at| self.values[at].swap(value, Ordering::Relaxed) != value);
+        if news {
             // SYNC(attributes): who sees the change counted sees the value.
             self.changes.fetch_add(1, Ordering::Release);
         }
+        news
     }
 
-    /// The program has said how it likes its caches.
-    pub fn set_cache(&self, preference: CUfunc_cache) {
-        self.cache.store(preference.0, Ordering::Relaxed);
-        // SYNC(attributes): who sees the change counted sees the value.
-        self.changes.fetch_add(1, Ordering::Release);
+    /// The program has said how it likes its caches. Whether that is news.
+    pub fn set_cache(&self, preference: CUfunc_cache) -> bool {
+        let news = self.cache.swap(preference.0, Ordering::Relaxed) != preference.0;
+        if news {
+            // SYNC(attributes): who sees the change counted sees the value.
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+        news
     }
 
     /// Gives a twin what the original has, and once more if that changes meanwhile.
     pub fn copy_to(&self, kernel: CUkernel, device: CUdevice) {
         const OFTEN: usize = 8;
+        let _alone = crate::guard::alone();
         for _ in 0..OFTEN {
             // SYNC(attributes): pairs with the additions where they are set.
             let changes = self.changes.load(Ordering::Acquire);

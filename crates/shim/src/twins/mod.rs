@@ -34,7 +34,7 @@ use guard::{Parameter, Reason, Rule, Verdict};
 use model::Nanos;
 
 use crate::frames::{Frame, Module};
-use crate::{next, watch};
+use crate::{guard as runtime, next, watch};
 
 pub use kept::Kept;
 pub use place::Place;
@@ -102,7 +102,10 @@ fn ask(frame: &'static Frame) -> Option<&'static Twin> {
     if frame.place.ask() {
         let device = current_device();
         frame.place.set_device(device);
-        frame.place.attributes.learn(frame, device);
+        {
+            let _alone = runtime::alone();
+            frame.place.attributes.learn(frame, device);
+        }
         if smith::order(queue::Order::Make(frame)).is_none() {
             frame.place.unask();
         }
@@ -184,16 +187,14 @@ pub fn attribute_set(
     value: c_int,
     device: Option<CUdevice>,
 ) {
-    if are_wanted() {
-        frame.place.attributes.set(attribute, value);
+    if are_wanted() && frame.place.attributes.set(attribute, value) {
         follow(frame, device);
     }
 }
 
 /// The program has said how a kernel likes its caches.
 pub fn cache_set(frame: &'static Frame, preference: CUfunc_cache, device: Option<CUdevice>) {
-    if are_wanted() {
-        frame.place.attributes.set_cache(preference);
+    if are_wanted() && frame.place.attributes.set_cache(preference) {
         follow(frame, device);
     }
 }

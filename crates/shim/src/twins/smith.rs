@@ -32,7 +32,9 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// The smith's thread; zero while there is none, and when it has stopped working.
 static THREAD: AtomicI32 = AtomicI32::new(0);
 
-/// The program is ending, and the driver with it.
+/// The program is ending: the smith looks at the last timed launches, and then goes.
+static CLOSING: AtomicBool = AtomicBool::new(false);
+/// The driver is ending.
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// Calls of the driver that are under way.
 static AT_THE_DRIVER: AtomicU32 = AtomicU32::new(0);
@@ -87,24 +89,53 @@ pub fn starve() {
     }
 }
 
-/// Calls the driver, unless it is about to end. The end of the program waits for such a call.
+/// A call of the driver that is under way, for as long as it is.
+struct UnderWay;
+
+impl UnderWay {
+    fn now() -> UnderWay {
+        AT_THE_DRIVER.fetch_add(1, Ordering::SeqCst);
+        UnderWay
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        AT_THE_DRIVER.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Calls the driver for something that may bring the GPU to rest, unless it is about to end.
 pub fn at_the_driver<T>(call: impl FnOnce() -> T) -> Option<T> {
+    let _alone = crate::guard::alone();
+    unless_ending(call)
+}
+
+/// Calls the driver, unless it is about to end. The end of the program waits for such a call.
+fn unless_ending<T>(call: impl FnOnce() -> T) -> Option<T> {
     // SYNC(smith-end): the smith counts itself, then looks for the end; the end is said, then the count is looked at. All
     // four in one order, so either the call is not made or it is waited for.
-    AT_THE_DRIVER.fetch_add(1, Ordering::SeqCst);
-    let result = (!ENDING.load(Ordering::SeqCst)).then(call);
-    AT_THE_DRIVER.fetch_sub(1, Ordering::SeqCst);
-    result
+    let _under_way = UnderWay::now();
+    (!ENDING.load(Ordering::SeqCst)).then(call)
 }
 
 extern "C" fn at_exit() {
+    /// An idle smith looks at the last timed launches at once.
+    const A_MOMENT: u32 = 50;
     /// To load a large image takes a good part of a second.
     const PATIENCE: u32 = 2_000;
-    let _ = panic::catch_unwind(sample::collect);
-    // SYNC(smith-end): see `at_the_driver`.
+    CLOSING.store(true, Ordering::Relaxed);
+    QUEUE.ring();
+    wait_until(A_MOMENT, || !is_at_work());
+    // SYNC(smith-end): see `unless_ending`.
     ENDING.store(true, Ordering::SeqCst);
-    for _ in 0..PATIENCE {
-        if AT_THE_DRIVER.load(Ordering::SeqCst) == 0 || !is_at_work() {
+    wait_until(PATIENCE, || AT_THE_DRIVER.load(Ordering::SeqCst) == 0 || !is_at_work());
+}
+
+/// Waits for something, and for so many milliseconds at most.
+fn wait_until(at_most: u32, is_so: impl Fn() -> bool) {
+    for _ in 0..at_most {
+        if is_so() {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -137,18 +168,19 @@ impl Smith {
     }
 
     fn run(&mut self) {
-        while !ENDING.load(Ordering::Relaxed) {
+        while !CLOSING.load(Ordering::Relaxed) {
             let seen = QUEUE.bell();
             match QUEUE.take() {
                 Some(Order::Make(frame)) => self.make(frame),
                 Some(Order::Remember(frame)) => self.remember(frame),
                 Some(Order::Forget(module)) => self.forget(module),
                 None => {
-                    at_the_driver(sample::collect);
+                    unless_ending(sample::collect);
                     QUEUE.rest(seen);
                 }
             }
         }
+        unless_ending(sample::collect);
     }
 
     fn make(&mut self, frame: &'static Frame) {
@@ -157,7 +189,8 @@ impl Smith {
             Ok(twin) => {
                 frame.place.put(twin);
                 // What was set between the first copy and now has found no twin.
-                frame.place.attributes.copy_to(twin.library_kernel(), frame.place.device());
+                let (kernel, device) = (twin.library_kernel(), frame.place.device());
+                at_the_driver(|| frame.place.attributes.copy_to(kernel, device));
             }
             Err(reason) => {
                 say!("no twin of {}: {reason}", String::from_utf8_lossy(frame.name));
@@ -181,7 +214,7 @@ impl Smith {
             return Err(reason);
         }
         let handle = product.handle(name).ok_or(Reason::RefusedByDriver)?;
-        frame.place.attributes.copy_to(handle, frame.place.device());
+        at_the_driver(|| frame.place.attributes.copy_to(handle, frame.place.device()));
         let parameters = arena::copy(&kernel.parameters).ok_or(Reason::NoImage)?;
         let twin = Twin::new(handle, parameters, kernel.control_offset, frame, verdict);
         arena::place(twin).ok_or(Reason::NoImage)
