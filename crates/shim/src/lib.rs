@@ -46,7 +46,6 @@ mod own;
 mod surroundings;
 mod tenancy;
 mod thread;
-#[allow(dead_code, reason = "the guard asks for twins; it comes next")]
 mod twins;
 mod undocumented;
 mod watch;

@@ -10,7 +10,7 @@
 //! * `kept`: images, from the moment they are loaded; `piece`: the part of one that a device runs
 //! * `place`: what a kernel's frame knows of its twin; `attributes`: what the program has set about it
 //! * `queue`, `smith`: who makes twins; `forge`: how
-//! * `sample`: how long kernels take, and so how long they take to stop
+//! * `sample`: how long kernels take, and so how long they take to stop; `room`: how many blocks are on a GPU at once
 //! * `cache`: rewritten images on disk; `demotions`: what was found out about kernels the hard way
 
 mod attributes;
@@ -21,6 +21,7 @@ mod kept;
 mod piece;
 mod place;
 mod queue;
+mod room;
 pub mod sample;
 mod smith;
 mod wanted;
@@ -161,12 +162,6 @@ pub fn cut(frame: &'static Frame) {
             kernel.cut(1);
         }
     });
-}
-
-/// How long a kernel takes to stop, as promised so far.
-pub fn certificate(frame: &'static Frame) -> Option<Nanos> {
-    let kernel = frame.learned(watch::of_this_process()?)?.kernel?;
-    kernel.certificate_ns().map(Nanos)
 }
 
 /// A module is gone, and its kernels with it.

@@ -10,11 +10,11 @@ use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
-use cuda_abi::{
-    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUevent, CUstream,
-};
+use cuda_abi::{CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUevent, CUstream};
 use model::Nanos;
 
+use super::room;
+pub use super::room::Shape;
 use crate::frames::Frame;
 use crate::guard::driver;
 use crate::surroundings::variable;
@@ -30,16 +30,6 @@ const LOOKS: usize = 4;
 
 /// What raising the stop word takes, as seen by who wants to run.
 const FLAG: Nanos = Nanos::from_micros(20);
-
-/// The size of a launch.
-#[derive(Clone, Copy)]
-pub struct Shape {
-    pub blocks: u64,
-    /// Of a block.
-    pub threads: u32,
-    /// Bytes that a block has asked for at the launch.
-    pub shared: u32,
-}
 
 /// How long a kernel may take to stop, when a launch of so many rounds of blocks took so long. Rounds differ, and a block
 /// that has just begun may be a long one.
@@ -132,7 +122,7 @@ fn begin(frame: &'static Frame, shape: Shape, stream: CUstream, per_thread: bool
         look(LOOKS);
         let slot = Slot::take(driver::current_context())?;
         slot.frame.store(ptr::from_ref(frame).cast_mut(), Ordering::Relaxed);
-        slot.rounds.store(rounds(frame, shape), Ordering::Relaxed);
+        slot.rounds.store(room::rounds(shape, frame.place.attributes.needs()), Ordering::Relaxed);
         slot.era.store(ERA.load(Ordering::Acquire), Ordering::Relaxed);
         if slot.record(0, stream, per_thread).is_none() {
             slot.leave(FREE);
@@ -150,25 +140,9 @@ impl Timing {
     }
 }
 
-/// In how many rounds the blocks of a launch fit on the GPU; one, where the driver does not tell.
-fn rounds(frame: &Frame, shape: Shape) -> u64 {
-    let (mut units, device) = (0, super::current_device());
-    let attribute = CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
-    // SAFETY: a place for the answer, and the device of the thread's context.
-    let result = unsafe { next::call::cuDeviceGetAttribute(&mut units, attribute, device) };
-    let beside = frame.blocks_beside(shape.threads, shape.shared).unwrap_or(0);
-    let at_once = u64::from(beside) * u64::try_from(units).unwrap_or(0);
-    if result == CUDA_SUCCESS && at_once > 0 { shape.blocks.div_ceil(at_once).max(1) } else { 1 }
-}
-
 /// Learns from what has happened meanwhile, of so many at most.
 fn look(at_most: usize) {
-    let mut looks = 0;
-    for slot in ALL.iter().filter(|slot| slot.enter(UNDER_WAY)) {
-        if looks == at_most {
-            return slot.leave(UNDER_WAY);
-        }
-        looks += 1;
+    for slot in ALL.iter().filter(|slot| slot.enter(UNDER_WAY)).take(at_most) {
         // The thread may be in another context, or in none.
         let within = driver::within(slot.context.load(Ordering::Relaxed), || Some(slot.look()));
         slot.leave(if within == Some(Seen::NotYet) { UNDER_WAY } else { FREE });
