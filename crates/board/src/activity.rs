@@ -96,6 +96,18 @@ impl Seat {
         self.board().wake_stopped();
     }
 
+    /// Wakes best-effort tenants that do not listen for the end of our work, because there was none for a while: they run
+    /// what cannot be stopped by a word.
+    pub fn wake_unsuspecting(&self) {
+        let layout = self.board().layout;
+        for (seat, number) in layout.used().iter().zip(0u16..) {
+            let there = Standing::of(&seat.standing).is_taken() && !layout.round.stopped.contains(number);
+            if there && seat.terms.read().class == Class::BestEffort {
+                seat.bell.ring();
+            }
+        }
+    }
+
     /// Work was handed over.
     #[inline]
     pub fn launched(&self, now: Nanos) {

@@ -116,6 +116,16 @@ fn the_end_of_work_rings_for_those_who_are_stopped_and_for_nobody_else() {
 }
 
 #[test]
+fn who_does_not_listen_is_woken_when_work_begins() {
+    let board = board();
+    let (listens, other, latency) = (sit(&board, 1, 1), sit(&board, 2, 1), sit_latency(&board, 3));
+    listens.say_stopped(true);
+    let before = [listens.bell(), other.bell(), latency.bell()];
+    latency.wake_unsuspecting();
+    assert_eq!([listens.bell(), other.bell(), latency.bell()], [before[0], before[1] + 1, before[2]]);
+}
+
+#[test]
 fn whoever_was_stopped_by_one_that_died_goes_on() {
     let board = board();
     let (stopped, latency) = (sit(&board, 1, 1), sit_latency(&board, 2));

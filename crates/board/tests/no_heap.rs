@@ -89,6 +89,7 @@ fn a_tenant_registers_and_takes_its_turns_without_the_heap() {
         assert_eq!(seat.leave(now, ms(1), &mut fairly), None);
         seat.activate(now);
         seat.launched(now);
+        seat.wake_unsuspecting();
         seat.deactivate(now, now);
         seat.publish_stop_word([1; 64], 0);
         assert!(board.stop_words().all(|word| seat.say_raises(&word)) && seat.latency_seats_raise());

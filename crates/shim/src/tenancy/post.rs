@@ -256,7 +256,15 @@ impl Post {
     #[inline]
     pub fn handed_over(&self, stream: CUstream, per_thread: bool) {
         if self.is_latency() {
-            return self.burst(self.bursts.given(Key::new(stream.addr(), per_thread), board::now));
+            let key = Key::new(stream.addr(), per_thread);
+            if !self.raise.is_on() {
+                return self.burst(self.bursts.given(key, board::now));
+            }
+            let now = board::now();
+            if let Some(seat) = self.seat() {
+                seat.launched(now);
+            }
+            return self.burst(self.bursts.given(key, || now));
         }
         let given = self.given.fetch_add(1, Ordering::Release) + 1;
         self.streams.mark(Key::new(stream.addr(), per_thread));
@@ -301,6 +309,9 @@ impl Post {
         seat.activate(at);
         if self.raise.raise() {
             self.ring();
+        }
+        if self.raise.is_on() {
+            seat.wake_unsuspecting();
         }
     }
 
