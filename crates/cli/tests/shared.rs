@@ -177,6 +177,19 @@ fn a_handle_that_means_nothing_is_left_alone() {
 }
 
 #[test]
+fn a_best_effort_tenant_stops_between_blocks_and_both_are_right() {
+    let runtime = shared();
+    let train = runtime.tenant("train", "best-effort", &[]);
+    let serve = runtime.tenant("serve", "latency", &[]);
+    wait_for("it is stopped", || runtime.counter(&train, "stops_guard") > 3);
+    let seat = runtime.seat(&train).unwrap();
+    assert_eq!(seat["rung"].text(), "guard", "{seat:?}");
+    wait_for("launches are cut and made again", || runtime.counter(&train, "relaunched") > 0);
+    serve.end();
+    train.end();
+}
+
+#[test]
 fn the_card_runs_all_contexts_at_once() {
     let runtime = shared();
     let output = runtime.ebb(&["run", "--device", "soft", "--", "true"]);
