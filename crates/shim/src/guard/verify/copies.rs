@@ -30,6 +30,12 @@ impl<'a> Copies<'a> {
         Ok(Copies { reach, window, device })
     }
 
+    /// Gives back the memory without waiting for what else is on the GPU.
+    pub fn abandon(self) {
+        self.window.give_back(self.device);
+        std::mem::forget(self);
+    }
+
     /// Every allocation, and where its copy lies.
     fn each(&self, moment: Moment) -> impl Iterator<Item = (Range, u64)> + use<'a> {
         let mut next = self.device + if moment == Moment::After { self.reach.bytes() } else { 0 };

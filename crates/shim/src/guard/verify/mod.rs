@@ -49,7 +49,7 @@ const RUNS: u32 = 3;
 /// How often the original must leave the same before its twin is blamed for leaving something else.
 const WITNESSES: u32 = 3;
 /// How long an original may take. One that waits for what the program does after the launch takes for ever.
-const LONGEST: Nanos = Nanos::from_millis(10_000);
+const LONGEST: Nanos = Nanos::from_millis(3_000);
 
 const UNASKED: u8 = 0;
 const NO: u8 = 1;
@@ -133,15 +133,19 @@ fn compare(
     if *answer.insert(original()) != CUDA_SUCCESS {
         return Err(Obstacle::DriverRefused);
     }
-    wait_for_all(LONGEST).ok_or(Obstacle::NeverQuiet)?;
-    trial.took(board::now().since(began));
-    copies.keep(Moment::After).ok_or(Obstacle::DriverRefused)?;
-    let finding = runs(launch, original, &mut copies, &mut trial);
+    let finding = wait_for_all(LONGEST).ok_or(Obstacle::NeverQuiet).and_then(|()| {
+        trial.took(board::now().since(began));
+        copies.keep(Moment::After).ok_or(Obstacle::DriverRefused)?;
+        let finding = runs(launch, original, &mut copies, &mut trial);
+        copies.put_back(Moment::After).ok_or(Obstacle::DriverRefused)?;
+        finding
+    });
     if finding == Err(Obstacle::NeverQuiet) {
-        // Blocks that do not leave still look at these words.
+        // To give back memory would be to wait for what does not end, which may even use some of it.
+        copies.abandon();
         std::mem::forget(trial);
+        std::mem::forget(window);
     }
-    copies.put_back(Moment::After).ok_or(Obstacle::DriverRefused)?;
     finding
 }
 

@@ -70,6 +70,12 @@ impl Window {
         wait_for(self.stream, PATIENCE)
     }
 
+    /// Gives back device memory once what was given to our stream is done; what others have is not waited for.
+    pub fn give_back(&self, device: u64) {
+        // SAFETY: our callers own the memory, and have used it in this stream only.
+        let _ = unsafe { next::call::cuMemFreeAsync(device, self.stream) };
+    }
+
     /// What lies on the device at each of these places, so many bytes of it. No more than a pane is wide.
     pub fn look<const N: usize>(&mut self, places: [u64; N], bytes: usize) -> Option<[&[u8]; N]> {
         const { assert!(N <= PANES) };
