@@ -9,6 +9,7 @@ use conformance::driver::BY_PROC_ADDRESS;
 use conformance::runner::{Launcher, Report, crowd};
 use conformance::suite::{self, Case, Outcome, Run};
 use libtest_mimic::{Arguments, Failed, Trial};
+use model::Domain;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Debug;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Trial::test("as_a_best_effort_tenant_with_a_rival", || tenant("best-effort", "switch")),
         Trial::test("as_a_best_effort_tenant_that_can_only_be_held", || tenant("best-effort", "hold")),
         Trial::test("as_a_latency_tenant", || tenant("latency", "switch")),
+        Trial::test("as_a_best_effort_tenant_beside_latency_tenants", beside_latency_tenants),
         Trial::test("every_launch_guarded", || guarded("now")),
         Trial::test("every_launch_guarded_and_stopped_at_random_moments", || guarded("storm:7")),
         Trial::test("proc_addresses_over_softcuda", || proc_addresses(&DRIVER)),
@@ -260,7 +262,7 @@ fn full_disk() -> Result<(), Failed> {
 /// A tenant computes as it would alone, whether it takes turns or is only looked at.
 fn tenant(class: &str, rung: &str) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    let rival = rival::Rival::start(folder.path());
+    let rival = rival::Rival::start(folder.path(), Domain::Isolated);
     // A stream of high priority cannot overtake what waits with it at the gate.
     let held = &["stream/high_priority_overtakes_between_blocks"];
     let place = Place { except: if rung == "hold" { held } else { &[] }, ..Place::preloaded(&SHIM) };
@@ -274,6 +276,23 @@ fn tenant(class: &str, rung: &str) -> Result<(), Failed> {
         return Err(format!("{seats} of {contexts} processes were seated; rivals had {turns} turns").into());
     }
     Ok(())
+}
+
+/// A tenant of the shared domain computes as it would alone, though it stops whenever another has work.
+fn beside_latency_tenants() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let rival = rival::Rival::start(folder.path(), Domain::Shared);
+    // Which of two streams runs first is not what it was when the one was stopped.
+    let held = &["stream/high_priority_overtakes_between_blocks"];
+    let place = Place { except: held, ..Place::preloaded(&SHIM) }.with("EBB_SOCKET", rival.socket());
+    let place = place.with("EBB_GUARD", "now").with("EBB_GUARD_CACHE", "off");
+    place.proves_invisible()?;
+    match (rival.figures(), rival.cut()) {
+        ((bursts, _), cut) if bursts < 1_000 || cut < 100 => {
+            Err(format!("{cut} launches were cut in {bursts} bursts").into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A process whose launches can be stopped between blocks computes as it would alone, whether it is stopped or not.

@@ -1,5 +1,6 @@
-//! A daemon with a rival: whoever registers finds somebody on its board who wants the token all the time, and gives it
-//! back after a millisecond. So a program that takes turns here does so hundreds of times a second.
+//! A daemon with a rival. In the isolated domain, whoever registers finds somebody on its board who wants the token all the
+//! time, and gives it back after a millisecond: a program that takes turns here does so hundreds of times a second. In the
+//! shared domain it finds a latency tenant that has work for a fraction of a millisecond, again and again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,8 +14,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use board::link::{Granted, Received, Registration, Reply, Request, receive, reply};
-use board::{Board, Claim, Gpu, Occupant, Place, Settings, Turn};
-use model::{Domain, Nanos};
+use board::{Board, Claim, Gpu, Occupant, Place, Seat, Settings, Turn};
+use model::{Class, Domain, Nanos};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 const SETTINGS: Settings = Settings {
@@ -27,17 +28,21 @@ const SETTINGS: Settings = Settings {
 };
 const RIVAL_HOLDS: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(1);
+/// How long the latency tenant has work and has none, by turns.
+const BUSY: [u64; 3] = [50, 400, 900];
+const FREE: [u64; 4] = [300, 2_000, 100, 5_000];
 
 pub struct Rival {
     socket: PathBuf,
     ends: Arc<AtomicBool>,
     turns: Arc<AtomicU64>,
     seats: Arc<AtomicU64>,
+    cut: Arc<AtomicU64>,
     server: Option<JoinHandle<()>>,
 }
 
 impl Rival {
-    pub fn start(folder: &Path) -> Rival {
+    pub fn start(folder: &Path, domain: Domain) -> Rival {
         let socket = folder.join("rival.sock");
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let listener =
@@ -45,17 +50,26 @@ impl Rival {
         rustix::net::bind(&listener, &SocketAddrUnix::new(socket.as_os_str().as_bytes()).unwrap()).unwrap();
         rustix::net::listen(&listener, 64).unwrap();
         let (ends, turns, seats) = <(Arc<AtomicBool>, Arc<AtomicU64>, Arc<AtomicU64>)>::default();
-        let mut server = Server { boards: BTreeMap::new(), ends: ends.clone(), turns: turns.clone() };
+        let cut = Arc::<AtomicU64>::default();
+        let (boards, settings) = (BTreeMap::new(), Settings { domain, ..SETTINGS });
+        let mut server =
+            Server { boards, settings, ends: ends.clone(), turns: turns.clone(), cut: cut.clone() };
         let counted = seats.clone();
         let server = std::thread::spawn(move || server.serve(&listener, &counted));
-        Rival { socket, ends, turns, seats, server: Some(server) }
+        Rival { socket, ends, turns, seats, cut, server: Some(server) }
     }
 
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// How often a rival had the token, and how many processes have registered.
+    /// How many launches of those who have left were cut.
+    #[allow(dead_code)]
+    pub fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// How often a rival had the token, or had work; and how many processes have registered.
     pub fn figures(&self) -> (u64, u64) {
         (self.turns.load(Ordering::Relaxed), self.seats.load(Ordering::Relaxed))
     }
@@ -72,8 +86,10 @@ impl Drop for Rival {
 
 struct Server {
     boards: BTreeMap<Gpu, (Board, OwnedFd, JoinHandle<()>)>,
+    settings: Settings,
     ends: Arc<AtomicBool>,
     turns: Arc<AtomicU64>,
+    cut: Arc<AtomicU64>,
 }
 
 impl Server {
@@ -92,6 +108,9 @@ impl Server {
                 Ok(Received::Nothing) => true,
                 _ => {
                     if let Some((board, place)) = seat.take() {
+                        let own = board.seats().find(|(taken, _)| *taken == place);
+                        self.cut
+                            .fetch_add(own.map_or(0, |(_, reading)| reading.figures.cut), Ordering::Relaxed);
                         board.free(place);
                     }
                     false
@@ -103,11 +122,12 @@ impl Server {
     }
 
     fn seat(&mut self, connection: &OwnedFd, registration: &Registration) -> Option<(Board, Place)> {
-        let (ends, turns) = (&self.ends, &self.turns);
+        let (ends, turns, settings) = (&self.ends, &self.turns, &self.settings);
+        let rivals = if settings.domain == Domain::Shared { blink } else { compete };
         let (board, file, _) = self.boards.entry(registration.gpu).or_insert_with(|| {
-            let (board, file) = Board::create(registration.gpu, &SETTINGS).unwrap();
+            let (board, file) = Board::create(registration.gpu, settings).unwrap();
             let (ends, turns) = (ends.clone(), turns.clone());
-            (board, file, std::thread::spawn(move || compete(board, &ends, &turns)))
+            (board, file, std::thread::spawn(move || rivals(board, &ends, &turns)))
         });
         let Registration { class, weight, priority, slo, tenant, .. } = *registration;
         let occupant = Occupant { pid: 0, tenant, class, weight, priority, slo, name: b"case", program: b"" };
@@ -118,18 +138,43 @@ impl Server {
     }
 }
 
-fn compete(board: Board, ends: &AtomicBool, turns: &AtomicU64) {
+fn sit(board: Board, class: Class) -> Seat {
     let occupant = Occupant {
         pid: std::process::id(),
         tenant: 1,
-        class: model::Class::BestEffort,
+        class,
         weight: 1,
         priority: 0,
         slo: None,
         name: b"rival",
         program: b"",
     };
-    let seat = board.sit(board.take(&occupant).unwrap()).unwrap();
+    board.sit(board.take(&occupant).unwrap()).unwrap()
+}
+
+/// Has work now and then, but does not raise stop words: whoever must stop sees it on the board.
+fn blink(board: Board, ends: &AtomicBool, turns: &AtomicU64) {
+    let seat = sit(board, Class::Latency);
+    let sleep = |micros: u64| std::thread::sleep(Duration::from_micros(micros));
+    let (mut busy, mut free) = (BUSY.iter().cycle(), FREE.iter().cycle());
+    while !ends.load(Ordering::Relaxed) {
+        let seen = seat.bell();
+        // Whoever can be stopped says so, and thereby rings.
+        if !seat.has_company() {
+            seat.wait(seen, Nanos::from_millis(100));
+            continue;
+        }
+        let began = board::now();
+        seat.activate(began);
+        busy.next().copied().map(sleep);
+        seat.deactivate(board::now(), began);
+        turns.fetch_add(1, Ordering::Relaxed);
+        free.next().copied().map(sleep);
+    }
+}
+
+fn compete(board: Board, ends: &AtomicBool, turns: &AtomicU64) {
+    let seat = sit(board, Class::BestEffort);
     let others = |claims: &[Claim]| claims.iter().position(|claim| claim.place != seat.place());
     while !ends.load(Ordering::Relaxed) {
         let seen = seat.bell();

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
-use cuda_abi::{CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUresult, CUstream};
+use cuda_abi::{CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUresult, CUstream};
 use model::Nanos;
 
 use super::control::LANES;
@@ -237,14 +237,14 @@ impl Lane {
             return;
         }
         let (control, gate) = (&self.site.control, state.gates.load(Ordering::Relaxed).wrapping_add(1));
-        let result = Operations::new()
+        let operations = Operations::new()
             .write(control.arrived(self.number).1, gate)
             .wait_for_zero(control.away(self.number))
-            .write(control.passed(self.number).1, gate)
-            .give_to(self.stream());
+            .write(control.passed(self.number).1, gate);
+        let result = self.at_home(|| operations.give_to(self.stream()));
         if result != CUDA_SUCCESS {
             // The context has failed, and the program is about to hear of it.
-            crate::log::say!("no gate could be put: {result:?}");
+            return crate::log::say!("no gate could be put: {result:?}");
         }
         state.gates.store(gate, Ordering::Release);
         state.ungated.store(0, Ordering::Relaxed);
@@ -308,8 +308,19 @@ impl Lane {
             return false;
         }
         // SAFETY: a stream that exists: who destroys it ends its lane first.
-        let result = driver::relaxed(|| unsafe { next::call::cuStreamQuery(self.stream()) });
+        let ask = || unsafe { next::call::cuStreamQuery(self.stream()) };
+        let result = driver::relaxed(|| self.at_home(ask));
         result != CUDA_ERROR_NOT_READY && !self.has_passed_by(result)
+    }
+
+    /// Does something in the context of the lane, which need not be that of the thread: every context has a default stream
+    /// of the same name.
+    fn at_home(self, work: impl FnOnce() -> CUresult) -> CUresult {
+        let home = self.site.context();
+        if driver::current_context() == home {
+            return work();
+        }
+        driver::within(home, || Some(work())).unwrap_or(CUDA_ERROR_INVALID_CONTEXT)
     }
 
     /// A stream without work has passed all its gates, or never will.

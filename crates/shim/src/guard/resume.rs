@@ -161,6 +161,8 @@ impl Steward {
     }
 
     fn begin_stop(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<Nanos> {
+        // Even if it takes longer than we wait: it may be raised later.
+        self.stages[place].phase = Phase::Stopped;
         site.control.set_stop(1)?;
         self.put_targets(place, site);
         self.stages[place].phase = Phase::Stopping { since: now };
