@@ -56,6 +56,9 @@ pub fn installed(ebb: &Path, runtime: &Path) -> Command {
     for name in ["EBB_SOFTGPU", "EBB_DRIVER", "EBB_RUN", "EBB_DISABLE", "EBB_LOG", "LD_PRELOAD"] {
         command.env_remove(name);
     }
+    for name in ["GUARD", "GUARD_CACHE", "LEDGERS", "SAMPLE"] {
+        command.env_remove(format!("EBB_{name}"));
+    }
     for name in ["SOCKET", "TENANT", "NAME", "CLASS", "WEIGHT", "PRIORITY", "SLO_P99", "ON_DAEMON_LOSS"] {
         command.env_remove(format!("EBB_{name}"));
     }
