@@ -59,8 +59,6 @@ numbered! {
         NoBoard = "no_board", "there is no board, so nobody takes turns";
         SwitchedOff = "switched_off", "the switch was turned off by a setting";
         Mps = "mps", "under MPS all contexts share one timeslice";
-        NoTwins = "no_twin_support", "its kernels cannot be rewritten in this process";
-        MpsDown = "mps_down", "the MPS server that it worked through is gone";
         LatencyNeedsNone = "latency", "latency tenants are not stopped";
     }
 }
