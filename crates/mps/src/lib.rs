@@ -27,5 +27,9 @@ pub use service::{Access, Service};
 /// Where clients find the control daemon, and where it writes what it does.
 pub const PIPES: &str = "CUDA_MPS_PIPE_DIRECTORY";
 pub const LOGS: &str = "CUDA_MPS_LOG_DIRECTORY";
+/// How many queues of the hardware a client has. With the two of the default, a stream that waits holds up others.
+pub const CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
+/// The most there are.
+pub const MOST_CONNECTIONS: &str = "32";
 /// Nought is normal, and there is nothing above; one is below normal.
 pub const CLIENT_PRIORITY: &str = "CUDA_MPS_CLIENT_PRIORITY";

@@ -162,6 +162,10 @@ impl Tenant {
             let priority = if self.class == Class::Latency { "0" } else { "1" };
             settings.push((mps::PIPES, pipes.into()));
             settings.push((mps::CLIENT_PRIORITY, priority.into()));
+            // A best-effort tenant that is stopped has streams that wait; others of its streams must get past them.
+            if self.class == Class::BestEffort && std::env::var_os(mps::CONNECTIONS).is_none() {
+                settings.push((mps::CONNECTIONS, mps::MOST_CONNECTIONS.into()));
+            }
         }
         settings
     }

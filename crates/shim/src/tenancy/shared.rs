@@ -22,6 +22,11 @@ const A_WHILE: Nanos = Nanos::from_millis(1_000);
 const LOOK: Nanos = Nanos::from_micros(100);
 const LOOK_IDLE: Nanos = Nanos::from_millis(1);
 const IDLE: Nanos = Nanos::from_millis(250);
+/// What comes so soon is waited for awake: to be woken takes longer.
+const SOON: Nanos = Nanos::from_micros(50);
+/// For so long the end of somebody's work is waited for awake. Most requests are shorter, and every microsecond that the
+/// GPU is idle behind one is lost.
+const AWAKE: Nanos = Nanos::from_millis(3);
 
 pub struct Shared {
     steward: Steward,
@@ -68,7 +73,18 @@ impl Shared {
         let wish = if active { Wish::Stop } else { Wish::Go };
         let rest = self.steward.tend(Some(post.device()), wish, &mut || board.latency_active(), now);
         self.tell(seat);
-        rest.min(self.until_next_look(post, seat, lately && !active))
+        let rest = rest.min(self.until_next_look(post, seat, lately && !active));
+        let awake = match () {
+            () if rest <= SOON => rest,
+            () if active && rest >= IDLE => AWAKE,
+            () => return rest,
+        };
+        let until = board::now() + awake;
+        while board.latency_active() == active && board::now() < until {
+            std::hint::spin_loop();
+        }
+        // Of one whose work takes longer we shall hear.
+        if awake == AWAKE && board.latency_active() { rest } else { Nanos::ZERO }
     }
 
     /// Stops until it is tended again: the tenant is paused.
