@@ -203,9 +203,8 @@ pub fn alone() -> Alone {
         std::thread::yield_now();
     }
     order::gate_all();
-    for lane in order::lanes() {
-        lane.wait_for_rest(lane.gates(), AT_MOST);
-    }
+    let mut patience = AT_MOST;
+    order::lanes().for_each(|lane| lane.wait_for_rest(lane.gates(), &mut patience));
     alone
 }
 

@@ -285,15 +285,26 @@ impl Lane {
         }
     }
 
-    /// Waits until a gate is passed, as long as it takes while something is cut; else for so long at most.
-    pub fn wait_for_rest(self, gate: u32, at_most: Nanos) {
-        let began = board::now();
+    /// Waits until a gate is passed: as long as it takes while the site is stopped, and else for as long as there is patience
+    /// left. What goes on and does not come to an end waits for the program, which is waiting here.
+    pub fn wait_for_rest(self, gate: u32, patience: &mut Nanos) {
+        const ASK: Nanos = Nanos::from_millis(50);
+        let mut looked = board::now();
+        let mut asked = looked;
         while !self.has_passed(gate) {
-            if self.arrived() != self.passed() {
-                return self.wait_for(gate);
+            let now = board::now();
+            if !self.site.is_stopped() {
+                *patience = patience.since(now.since(looked));
             }
-            if board::now().since(began) > at_most {
+            looked = now;
+            if *patience == Nanos::ZERO {
                 return;
+            }
+            if now.since(asked) > ASK {
+                if !self.is_used() || self.site.control.is_dead() {
+                    return;
+                }
+                asked = now;
             }
             std::hint::spin_loop();
         }

@@ -163,6 +163,7 @@ impl Steward {
     fn begin_stop(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<Nanos> {
         // Even if it takes longer than we wait: it may be raised later.
         self.stages[place].phase = Phase::Stopped;
+        site.set_stopped(true);
         site.control.set_stop(1)?;
         self.put_targets(place, site);
         self.stages[place].phase = Phase::Stopping { since: now };
@@ -206,6 +207,7 @@ impl Steward {
             site.control.set_stop(1)?;
             return Some(SOON);
         }
+        site.set_stopped(false);
         self.put_targets(place, site);
         self.stages[place].phase = Phase::Resuming { since: now };
         self.resume(place, site, now, now)

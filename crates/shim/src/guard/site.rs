@@ -3,7 +3,7 @@
 //! Streams, device memory and twins belong to contexts, so everything that stopping needs is made once for each. Programs
 //! have one context, some a few; what they do in more than there are sites for is not guarded, only held.
 
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use cuda_abi::CUdevice;
 use telemetry::Note;
@@ -35,6 +35,8 @@ pub struct Site {
     generation: AtomicU32,
     /// Held by whoever stops and resumes, and by whoever ends the site.
     lock: Lock,
+    /// Nothing goes on before somebody resumes it.
+    stopped: AtomicBool,
     /// Counts launches: the lower half is the serial, the upper the era.
     launches: AtomicU64,
     pub control: Control,
@@ -102,6 +104,7 @@ impl Site {
             device: AtomicI32::new(-1),
             generation: AtomicU32::new(0),
             lock: Lock::new(),
+            stopped: AtomicBool::new(false),
             launches: AtomicU64::new(0),
             control: Control::new(),
             marks: Marks::new(),
@@ -118,6 +121,7 @@ impl Site {
         }
         self.device.store(device, Ordering::Relaxed);
         self.generation.fetch_add(1, Ordering::Relaxed);
+        self.set_stopped(false);
         // The first serial is 1, in the first era.
         self.launches.store(1 << 32, Ordering::Relaxed);
         // SYNC(site-open): whoever finds the context finds its memory.
@@ -137,6 +141,14 @@ impl Site {
 
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
+    }
+
+    pub fn set_stopped(&self, stopped: bool) {
+        self.stopped.store(stopped, Ordering::Relaxed);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// Keeps others from stopping, resuming and ending; `None` when there is no site here.
