@@ -48,6 +48,8 @@ use window::Window;
 const RUNS: u32 = 3;
 /// How often the original must leave the same before its twin is blamed for leaving something else.
 const WITNESSES: u32 = 3;
+/// How long the GPU may take to become quiet before a trial.
+const QUIET: Nanos = Nanos::from_millis(2_000);
 /// How long an original may take. One that waits for what the program does after the launch takes for ever.
 const LONGEST: Nanos = Nanos::from_millis(3_000);
 
@@ -95,12 +97,13 @@ fn try_out(launch: &mut Launch, key: Key, watch: &'static Watch, original: &dyn 
         return false;
     }
     let here = Lane::made_for(key).is_some_and(|lane| lane.site.context() == driver::current_context());
-    let Some(page) = book::page(launch).filter(|_| here) else { return false };
+    let Some(page) = here.then(|| book::page(launch)).flatten() else { return false };
     // It begins when the process may put work on the GPU.
     drop(tenancy::admit());
     let mut answer = None;
     let finding = driver::relaxed(|| {
         let _still = Still::hold().ok_or(Obstacle::NeverQuiet)?;
+        become_quiet(QUIET)?;
         compare(launch, original, &mut answer)
     })
     .unwrap_or_else(Finding::Unknown);
@@ -110,12 +113,17 @@ fn try_out(launch: &mut Launch, key: Key, watch: &'static Watch, original: &dyn 
         page.give_back(launch);
         return false;
     }
-    if finding == Finding::Unknown(Obstacle::NeverQuiet) {
-        GIVEN_UP.store(true, Ordering::Relaxed);
-    }
     say!("{}: {finding}", String::from_utf8_lossy(launch.frame.name));
     page.add(finding, launch.frame, watch);
     answer.is_some()
+}
+
+/// Waits until nothing runs in the thread's context. If that takes too long, it may take as long the next time.
+fn become_quiet(at_most: Nanos) -> Result<(), Obstacle> {
+    wait_for_all(at_most).ok_or_else(|| {
+        GIVEN_UP.store(true, Ordering::Relaxed);
+        Obstacle::NeverQuiet
+    })
 }
 
 /// Holds the twin against the original. Once the driver has answered its launch, memory is left as the original leaves it.
@@ -133,12 +141,14 @@ fn compare(
     if *answer.insert(original()) != CUDA_SUCCESS {
         return Err(Obstacle::DriverRefused);
     }
-    let finding = wait_for_all(LONGEST).ok_or(Obstacle::NeverQuiet).and_then(|()| {
+    let finding = become_quiet(LONGEST).and_then(|()| {
         trial.took(board::now().since(began));
         copies.keep(Moment::After).ok_or(Obstacle::DriverRefused)?;
         let finding = runs(launch, original, &mut copies, &mut trial);
-        copies.put_back(Moment::After).ok_or(Obstacle::DriverRefused)?;
-        finding
+        match (finding, copies.put_back(Moment::After)) {
+            (Ok(Finding::Equal { .. }), None) => Err(Obstacle::DriverRefused),
+            _ => finding,
+        }
     });
     if finding == Err(Obstacle::NeverQuiet) {
         // To give back memory would be to wait for what does not end, which may even use some of it.
@@ -167,7 +177,13 @@ fn runs(
             }
             End::Stuck => {
                 twins::demote(launch.frame, Reason::WaitsForOthers);
+                GIVEN_UP.store(true, Ordering::Relaxed);
                 return Err(Obstacle::NeverQuiet);
+            }
+            End::Failed => {
+                // The original ran from the same beginning without harm.
+                twins::demote(launch.frame, Reason::Differs);
+                return Ok(Finding::Differs);
             }
         }
         if !copies.are_as(Moment::After).ok_or(Obstacle::DriverRefused)? {
@@ -188,7 +204,7 @@ fn blame(
         if original() != CUDA_SUCCESS {
             return Err(Obstacle::DriverRefused);
         }
-        wait_for_all(LONGEST).ok_or(Obstacle::NeverQuiet)?;
+        become_quiet(LONGEST)?;
         if !copies.are_as(Moment::After).ok_or(Obstacle::DriverRefused)? {
             return Err(Obstacle::NotDeterministic);
         }

@@ -17,7 +17,7 @@ use crate::guard::driver::{self, ok};
 use crate::guard::order::{self, Touch};
 use crate::{hooks, next};
 
-/// How long others may take to come back from the driver, and the GPU to become quiet.
+/// How long others may take to come back from the driver.
 const PATIENCE: Nanos = Nanos::from_millis(2_000);
 
 /// Calls under way.
@@ -76,7 +76,8 @@ fn leave() {
 pub struct Still(());
 
 impl Still {
-    /// For a thread that is inside itself. When this returns the GPU is quiet; `None`: it would not become so.
+    /// For a thread that is inside itself. `None`: others do not come back. What the GPU has been given may go on, and has a
+    /// gate behind it where it may be cut.
     pub fn hold() -> Option<Still> {
         // It would wait for itself, and two that want to be alone for each other.
         leave();
@@ -98,7 +99,7 @@ impl Still {
             }
         }
         order::gate_all();
-        wait_for_all(PATIENCE).map(|()| still)
+        Some(still)
     }
 }
 

@@ -38,6 +38,8 @@ pub enum End {
     Freed,
     /// They did not even then.
     Stuck,
+    /// The context has failed.
+    Failed,
 }
 
 pub struct Trial {
@@ -106,7 +108,7 @@ impl Trial {
             }
             let patience = Nanos(PATIENCE.0.saturating_add(self.span.0.saturating_mul(4)));
             if wait_for(self.run, patience).is_none() {
-                return self.free(launch);
+                return Some(if is_dead(self.control) { End::Failed } else { self.free(launch) });
             }
             if self.away()? == 0 {
                 if launch.attempts == 0 {
@@ -136,18 +138,16 @@ impl Trial {
         let away = self.device + AWAY;
         ok(Operations::new().write(away, 0).give_to(self.run))?;
         clear_cell(launch, self.run)?;
-        (launch.make(self.run, self.device, away) == CUDA_SUCCESS).then_some(())
+        ok(launch.make(self.run, self.device, away))
     }
 
     /// Blocks wait for some that were turned away: those are run beside them, and no stop turns them away again.
-    fn free(&self, launch: &mut Launch) -> Option<End> {
+    fn free(&self, launch: &mut Launch) -> End {
         launch.attempts += 1;
-        clear_cell(launch, self.beside)?;
-        if launch.make(self.beside, self.device + ZERO, self.device + FREED_AWAY) != CUDA_SUCCESS {
-            return Some(End::Stuck);
-        }
-        let left = wait_for(self.beside, FREED).and_then(|()| wait_for(self.run, FREED));
-        Some(if left.is_some() { End::Freed } else { End::Stuck })
+        let made = clear_cell(launch, self.beside)
+            .and_then(|()| ok(launch.make(self.beside, self.device + ZERO, self.device + FREED_AWAY)));
+        let left = made.and_then(|()| wait_for(self.beside, FREED)).and_then(|()| wait_for(self.run, FREED));
+        if left.is_some() { End::Freed } else { End::Stuck }
     }
 
     /// The number of the launch, if blocks of it were turned away; else zero.
@@ -157,6 +157,12 @@ impl Trial {
         ok(unsafe { next::call::cuMemcpyDtoH_v2((&raw mut away).cast(), self.device + AWAY, 4) })?;
         Some(away)
     }
+}
+
+/// Whether a stream without work does not even say so.
+fn is_dead(stream: CUstream) -> bool {
+    // SAFETY: a stream of ours.
+    unsafe { next::call::cuStreamQuery(stream) != CUDA_SUCCESS }
 }
 
 /// The cell of an attempt must be zero before it.
