@@ -1,6 +1,6 @@
 """Part `cost`: what guarding takes when nobody is ever stopped.
 
-Two processes of the same program are up, one without ebb and one with EBB_GUARD=always, and take turns: a machine that
+Two processes of the same program are up, one without ebb and one with EBB_GUARD=now, and take turns: a machine that
 is slower in one minute than in the next is so for both.
 """
 
@@ -66,7 +66,7 @@ def are_ready(bench, name, pair):
 def started(bench, runner, stack, name, command):
     pair = {}
     for side in SIDES:
-        guard = "always" if side == "guarded" else ""
+        guard = "now" if side == "guarded" else ""
         through = runner.command(command, report_of(bench, name)) if guard else command
         log = bench.folder / f"cost-{name}-{side}.log"
         tenant = Tenant(f"{name} ({side})", through, runner.environment(guard, sampled=False), log)

@@ -30,7 +30,7 @@ mod chosen {
         cuStreamDestroy_v2, cuStreamEndCapture, cuStreamEndCapture_ptsz, cuStreamEndCaptureToCig,
         cuStreamEndCaptureToCig_ptsz,
     };
-    pub use crate::tenancy::priority::cuStreamCreate;
+    pub use crate::tenancy::priority::{cuStreamCreate, cuStreamCreateWithPriority};
 }
 
 macro_rules! export_each {
