@@ -98,6 +98,13 @@ counters! {
     PrimaryContextsRetained = "contexts.primary_retained",
     PrimaryContextsReleased = "contexts.primary_released",
 
+    GuardStops = "guard.stops",
+    GuardMidGrid = "guard.mid_grid",
+    GuardWhole = "guard.whole",
+    GuardRelaunched = "guard.relaunched",
+    GuardRounds = "guard.rounds",
+    GuardWatchdog = "guard.watchdog",
+
     FunctionsAsked = "proc_addresses.asked",
     FunctionsForeign = "proc_addresses.given_unwatched",
     ExportTables = "export_tables_asked",

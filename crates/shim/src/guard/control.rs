@@ -150,7 +150,7 @@ impl Control {
         let bytes = AWAY as usize + AWAY_BYTES;
         // SAFETY: our own memory and stream.
         ok(unsafe { next::call::cuMemsetD8Async(self.stop(), 0, bytes, self.stream(Own::Control)) })?;
-        self.command(Own::Control, Operations::new())
+        self.catch_up()
     }
 
     /// Gives back what there is, in its context.
@@ -271,6 +271,11 @@ impl Control {
         Some(())
     }
 
+    /// Waits until the control stream has done everything that it was given.
+    pub fn catch_up(&self) -> Option<()> {
+        self.command(Own::Control, Operations::new())
+    }
+
     /// Raises or lowers the stop word. When this returns, every block that begins finds it so.
     pub fn set_stop(&self, value: u32) -> Option<()> {
         self.command(Own::Control, Operations::new().write(self.stop(), value))
@@ -288,7 +293,7 @@ impl Control {
         ok(unsafe {
             next::call::cuMemcpyDtoHAsync_v2(to.cast(), self.away(0), AWAY_BYTES, self.stream(Own::Control))
         })?;
-        self.command(Own::Control, Operations::new())?;
+        self.catch_up()?;
         Some(Aways(self))
     }
 

@@ -95,10 +95,14 @@ fn again(lane: Lane, entry: &Entry, away: u32, stop: u64, counts: &mut Counts) -
     // Who put the records there has let go of the lock since.
     drop(lane.lock());
     let mut launch = Launch::blank(ring.frame(ring.before(entry.gate).next()?));
-    let cut = ring.before(entry.gate).skip_while(|at| ring.serial(*at) != from);
+    // Those before it ran whole; to make them again would change nothing.
+    let before = ring.before(entry.gate).position(|at| ring.serial(at) == from).unwrap_or(0);
     let most = if entry.part == Part::First { 1 } else { usize::MAX };
-    for at in cut.take(most) {
+    for at in ring.before(entry.gate).skip(before).take(most) {
         ring.read(at, &mut launch);
+        if launch.attempts == 0 {
+            counts.count_cut(control, &launch, launch.serial == away);
+        }
         launch.attempts += 1;
         if launch.rule == Rule::Ordered {
             // SAFETY: a cell of ours, which no attempt under way uses.
@@ -110,10 +114,6 @@ fn again(lane: Lane, entry: &Entry, away: u32, stop: u64, counts: &mut Counts) -
             return None;
         }
         ring.attempted_again(at);
-        if launch.attempts == 1 {
-            counts.cut += 1;
-            twins::cut(launch.frame);
-        }
         counts.relaunched += 1;
     }
     Some(())

@@ -83,11 +83,15 @@ impl Cursor {
     }
 }
 
+impl Chunk {
+    const fn new() -> Chunk {
+        Chunk { lane: AtomicU32::new(FREE), until: AtomicU64::new(IN_USE), era: AtomicU32::new(0) }
+    }
+}
+
 impl Marks {
     pub const fn new() -> Marks {
-        const CHUNK: Chunk =
-            Chunk { lane: AtomicU32::new(FREE), until: AtomicU64::new(IN_USE), era: AtomicU32::new(0) };
-        Marks { device: AtomicU64::new(0), lock: Lock::new(), chunks: [CHUNK; CHUNKS] }
+        Marks { device: AtomicU64::new(0), lock: Lock::new(), chunks: [const { Chunk::new() }; CHUNKS] }
     }
 
     /// In the calling thread's context.

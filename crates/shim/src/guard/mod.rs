@@ -11,12 +11,14 @@
 //! * `alone`: calls for which the driver may bring the GPU to rest, and which must therefore not meet a cut launch
 //! * `site`: the context of the lanes; `control`: the words by which host and GPU speak
 //! * `resume`: the steward, who stops and resumes; `job`: launches made again; `watchdog`: blocks that do not leave
-//! * `storm`: stops at random moments, for tests; `verify`: twins held against their originals
+//! * `storm`: stops at random moments, for tests; `extent`: how much of a launch ran before it was cut
+//! * `verify`: twins held against their originals
 //! * `driver`: calls of the driver on our own account
 
 mod alone;
 mod control;
 pub mod driver;
+mod extent;
 mod job;
 mod lane;
 pub mod launch;

@@ -11,14 +11,17 @@
 
 use cuda_abi::CUdevice;
 use model::Nanos;
+use telemetry::Counter;
 
-use super::control::{Aways, LANES};
+use super::control::{Aways, Control, LANES};
 use super::driver;
 use super::job::{Job, Part, Plan};
 use super::lane::Lane;
+use super::record::Launch;
 use super::site::{self, SITES, Site};
-use super::watchdog;
-use crate::twins::sample;
+use super::{extent, watchdog};
+use crate::twins::{self, sample};
+use crate::watch;
 
 /// How long to sleep when there is nothing to do.
 const IDLE: Nanos = Nanos::from_millis(250);
@@ -42,6 +45,21 @@ pub struct Counts {
     pub relaunched: u64,
     pub rounds: u64,
     pub watchdog: u64,
+    /// Of those that were cut, the ones of which some blocks had run, as far as somebody looks: it costs a look at the marks.
+    pub mid_grid: u64,
+    pub looks: bool,
+}
+
+impl Counts {
+    /// A launch is made again for the first time. Behind the first of its lane, all were turned away whole.
+    pub fn count_cut(&mut self, control: &Control, launch: &Launch, first: bool) {
+        self.cut += 1;
+        twins::cut(launch.frame);
+        if self.looks {
+            let within = first && extent::is_cut_within(control, launch) == Some(true);
+            self.mid_grid += u64::from(within);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +90,8 @@ struct Stage {
 pub struct Steward {
     stages: [Stage; SITES],
     pub counts: Counts,
+    /// What of them is in the ledger.
+    entered: Counts,
     /// How long the last stops took, each until the last block had left; taken away by whoever keeps the tally.
     drained: Option<Nanos>,
 }
@@ -80,7 +100,8 @@ impl Steward {
     pub fn new() -> Steward {
         const STAGE: Stage =
             Stage { generation: 0, phase: Phase::Running, targets: [0; LANES], job: None, freed: None };
-        Steward { stages: [STAGE; SITES], counts: Counts::default(), drained: None }
+        let (counts, entered) = (Counts::default(), Counts::default());
+        Steward { stages: [STAGE; SITES], counts, entered, drained: None }
     }
 
     /// How long the last stop took, told once.
@@ -124,7 +145,26 @@ impl Steward {
             rest = rest.min(driver::within(site.context(), look).unwrap_or(IDLE));
         }
         sample::stopped(!self.is_at_rest());
+        self.enter_counts();
         rest
+    }
+
+    fn enter_counts(&mut self) {
+        let (now, before) = (self.counts, self.entered);
+        if now == before {
+            return;
+        }
+        self.entered = now;
+        let whole = |counts: Counts| counts.cut - counts.mid_grid;
+        watch::quietly("guard", |watch| {
+            let add = |counter, amount| watch.ledger.add(counter, amount);
+            add(Counter::GuardStops, now.stops - before.stops);
+            add(Counter::GuardMidGrid, now.mid_grid - before.mid_grid);
+            add(Counter::GuardWhole, whole(now) - whole(before));
+            add(Counter::GuardRelaunched, now.relaunched - before.relaunched);
+            add(Counter::GuardRounds, now.rounds - before.rounds);
+            add(Counter::GuardWatchdog, now.watchdog - before.watchdog);
+        });
     }
 
     fn tend_site(

@@ -59,6 +59,7 @@ const IN_A_ROW: u32 = 6;
 
 fn go_on(seed: u64) -> Awake {
     let (mut steward, mut draw, mut in_a_row) = (Steward::new(), Draw::new(seed), 0);
+    steward.counts.looks = true;
     loop {
         in_a_row = if steward.is_at_rest() { 0 } else { in_a_row + 1 };
         let (calm, gust) = (Nanos::from_micros(draw.below(1_500)), Nanos::from_micros(draw.below(700)));
