@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use cuda_abi::{CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUresult, CUstream};
 use model::Nanos;
 
-use super::control::LANES;
 use super::driver::{self, Operations, ok};
 use super::marks::{Cursor, has_passed};
+use super::queues;
 use super::record::Ring;
 use super::site::{self, Site};
 use crate::lock::{Held, Lock};
@@ -113,8 +113,9 @@ impl Lane {
     }
 
     pub fn near(site: &'static Site, key: Key) -> impl Iterator<Item = Lane> {
-        let first = key.place(LANES);
-        (0..NEAR).map(move |step| Lane { site, number: (first + step) % LANES })
+        let lanes = queues::lanes();
+        let first = key.place(lanes);
+        (0..NEAR.min(lanes)).map(move |step| Lane { site, number: (first + step) % lanes })
     }
 
     /// The lane of a stream, if it has one.

@@ -9,6 +9,7 @@
 //! * `launch`: the launch of a twin; `record` keeps what is needed to make it again, `marks` which blocks have run
 //! * `lane`: a stream, its launches and its gates; `order`: which calls need a gate before them
 //! * `alone`: calls for which the driver may bring the GPU to rest, and which must therefore not meet a cut launch
+//! * `queues`: how many lanes there may be
 //! * `site`: the context of the lanes; `control`: the words by which host and GPU speak
 //! * `resume`: the steward, who stops and resumes; `job`: launches made again; `watchdog`: blocks that do not leave
 //! * `storm`: stops at random moments, for tests; `extent`: how much of a launch ran before it was cut
@@ -25,6 +26,7 @@ pub mod launch;
 mod marks;
 mod mode;
 mod order;
+mod queues;
 mod record;
 mod resume;
 mod site;
