@@ -114,6 +114,10 @@ pub struct RunOptions {
     /// Put this driver library behind ebb [default: the one installed]
     #[arg(long, value_name = "LIBCUDA")]
     pub driver: Option<PathBuf>,
+    /// Hold every kernel that is guarded against its original when it is first launched, and say what came of it in
+    /// the report and in `ebb verdicts`. The command runs more slowly
+    #[arg(long)]
+    pub verify: bool,
     /// Do not warn when ebb cannot see the command, or has no daemon for it
     #[arg(short, long)]
     pub quiet: bool,
@@ -131,6 +135,7 @@ Examples:
   ebb run --report=json:report.json -- ./simulate --steps 1000
   ebb run --device soft -- ./driver-api-program
   ebb run --class latency --slo-p99 20ms --name search -- ./serve
+  ebb run --verify --report -- python train.py
 
 A run inside another belongs to the outer one's tenant, unless an option about sharing makes it a
 tenant of its own.

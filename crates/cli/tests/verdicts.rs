@@ -42,11 +42,15 @@ impl Place {
 
     /// A tenant that launches one kernel again and again, every launch guarded if it can be; the kernel in the report.
     fn kernel(&self) -> Value {
+        self.kernel_of(|command| command.arg("--").args(TENANT).env("EBB_GUARD", "now"))
+    }
+
+    /// The kernel in the report of a run whose last words and variables are added here.
+    fn kernel_of(&self, add: impl FnOnce(&mut Command) -> &mut Command) -> Value {
         let report = self.runtime().join("report.json");
         let option = format!("--report=json:{}", report.display());
-        let mut command = self.ebb(&["run", "--device", "soft", "--no-daemon", &option, "--"]);
-        command.args(TENANT).env("EBB_GUARD", "now");
-        text(&command.output().unwrap());
+        let mut command = self.ebb(&["run", "--device", "soft", "--no-daemon", &option]);
+        text(&add(&mut command).output().unwrap());
         let report = json::parse(&fs::read_to_string(report).unwrap());
         report["kernels"].items()[0].clone()
     }
@@ -96,6 +100,15 @@ fn what_was_found_out_the_hard_way_is_remembered() {
     let kernel = place.kernel();
     assert_eq!((kernel["verdict"].text(), kernel["reason"].text()), ("refuse", "waits-for-others"));
     assert_eq!(kernel["guarded"].number(), 0);
+}
+
+#[test]
+fn with_verify_a_kernel_is_held_against_its_original() {
+    let place = Place::new();
+    let kernel = place.kernel_of(|command| command.args(["--verify", "--"]).args(TENANT));
+    assert_eq!((kernel["verdict"].text(), kernel["trial"].text()), ("guard", "verified"));
+    assert!(kernel["trial_cuts"].number() > 0);
+    assert!(kernel["guarded"].number() > 0, "what was verified is used");
 }
 
 #[test]

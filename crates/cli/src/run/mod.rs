@@ -52,6 +52,9 @@ const NO_DRIVER: &str = "there is no NVIDIA driver on this machine, so the comma
 
 const DISABLED: &str = "EBB_DISABLE=1 is set, so ebb only passes calls on; unset it to have them seen";
 
+/// What has the shim hold kernels against their originals: all that can be guarded are, from their first launch on.
+const VERIFY: [(&str, &str); 2] = [("EBB_VERIFY", "1"), ("EBB_GUARD", "now")];
+
 pub fn run(options: &RunOptions) -> ExitCode {
     let status = attempt(options).unwrap_or_else(|error| {
         say(&format!("{error:#}"));
@@ -90,6 +93,9 @@ impl Plan {
         plan.settings = environment::preloading(&shim)?;
         if let Driver::Named(path) = &driver {
             plan.settings.push((driver::VARIABLE, path.into()));
+        }
+        if options.verify {
+            plan.settings.extend(VERIFY.map(|(name, value)| (name, value.into())));
         }
         plan.signs = Some(Signs { shim: real(&shim), driver: driver.path().map(real) });
         plan.sight = plan.outlook();

@@ -1,11 +1,16 @@
 //! Kernels and their verdicts, added up.
 
-use guard::{Rule, Verdict};
+use guard::{Finding, Rule, Verdict};
 use telemetry::KernelReading;
 
 /// The verdict in a ledger; `None` where nobody has looked at the kernel, or a newer ebb has.
 pub fn verdict(kernel: &KernelReading) -> Option<Verdict> {
     kernel.verdict.and_then(Verdict::from_number)
+}
+
+/// What trials have shown of a kernel's twin; `None` where there were none.
+pub fn finding(kernel: &KernelReading) -> Option<Finding> {
+    kernel.finding.and_then(Finding::from_number)
 }
 
 /// Kernels of which the same may be said.

@@ -1,9 +1,9 @@
 //! Verdicts for programs. The keys are described in `docs/guard.md` and stay what they are.
 
-use guard::Verdict;
+use guard::{Finding, Verdict};
 use telemetry::KernelReading;
 
-use super::account::{Kind, Sum, sorted, sums, verdict};
+use super::account::{Kind, Sum, finding, sorted, sums, verdict};
 use super::found::Found;
 use crate::json::Json;
 
@@ -49,9 +49,14 @@ fn kernel(kernel: &KernelReading) -> Json {
 }
 
 /// What is known about stopping a kernel, wherever a kernel is described.
-pub fn judgement(kernel: &KernelReading) -> [(&'static str, Json); 10] {
+pub fn judgement(kernel: &KernelReading) -> [(&'static str, Json); 12] {
     let reason = match verdict(kernel) {
         Some(Verdict::Refuse(reason)) => Some(reason),
+        _ => None,
+    };
+    let finding = finding(kernel);
+    let cuts = match finding {
+        Some(Finding::Equal { cuts }) => Some(u64::from(cuts)),
         _ => None,
     };
     let known = |time: u64| Some(time).filter(|&time| time > 0);
@@ -59,6 +64,8 @@ pub fn judgement(kernel: &KernelReading) -> [(&'static str, Json); 10] {
         ("verdict", Kind::of(kernel).name().into()),
         ("reason", reason.map(|reason| reason.name()).into()),
         ("sentence", reason.map(|reason| reason.sentence()).into()),
+        ("trial", finding.map(Finding::name).into()),
+        ("trial_cuts", cuts.into()),
         ("certificate_ns", known(kernel.certificate_ns).into()),
         ("block_ns", known(kernel.block_ns).into()),
         ("guarded", kernel.guarded.into()),

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use guard::{Reason, Verdict};
+use guard::{Finding, Obstacle, Reason, Verdict};
 use model::Nanos;
 use telemetry::KernelReading;
 
-use super::account::{Kind, Sum, permille, sorted, sums, verdict};
+use super::account::{Kind, Sum, finding, permille, sorted, sums, verdict};
 use super::found::Found;
 use crate::run::report::{cut, readable};
 
@@ -50,9 +50,12 @@ fn list(kernels: &[KernelReading]) -> String {
 }
 
 fn word(kernel: &KernelReading) -> String {
-    match verdict(kernel) {
-        Some(Verdict::Refuse(reason)) => format!("refuse: {}", reason.name()),
-        _ => Kind::of(kernel).words().to_owned(),
+    let words = Kind::of(kernel).words();
+    match (verdict(kernel), finding(kernel)) {
+        (Some(Verdict::Refuse(reason)), _) => format!("refuse: {}", reason.name()),
+        (_, Some(Finding::Equal { .. })) => format!("{words}, verified"),
+        (_, Some(Finding::Unknown(_))) => format!("{words}, not verified"),
+        (_, Some(Finding::Differs) | None) => words.to_owned(),
     }
 }
 
@@ -90,6 +93,7 @@ pub fn totals(kernels: &[KernelReading]) -> String {
     for &reason in Reason::ALL {
         page.push_str(&refusals(kernels, reason));
     }
+    page.push_str(&trials(kernels));
     page
 }
 
@@ -98,11 +102,34 @@ fn refusals(kernels: &[KernelReading], reason: Reason) -> String {
     let refused = kernels.iter().filter(|kernel| verdict(kernel) == Some(Verdict::Refuse(reason)));
     match Sum::of(refused).kernels {
         0 => String::new(),
-        count => {
-            let noun = if count == 1 { "kernel" } else { "kernels" };
-            format!("  {count} {noun} refused: {}\n", reason.sentence())
+        count => format!("  {} refused: {}\n", some(count), reason.sentence()),
+    }
+}
+
+fn some(kernels: u64) -> String {
+    format!("{kernels} {}", if kernels == 1 { "kernel" } else { "kernels" })
+}
+
+/// In words, what came of holding kernels against their originals. Those that differ are among the refused.
+fn trials(kernels: &[KernelReading]) -> String {
+    let mut page = String::new();
+    let cuts = kernels.iter().filter_map(|kernel| match finding(kernel) {
+        Some(Finding::Equal { cuts }) => Some(u64::from(cuts)),
+        _ => None,
+    });
+    let (verified, cuts) = cuts.fold((0, 0), |(verified, sum), cuts| (verified + 1, sum + cuts));
+    if verified > 0 {
+        writeln!(page, "  {} verified, cut {cuts} times", some(verified)).expect("a string takes everything");
+    }
+    for obstacle in Obstacle::ALL {
+        let met = |kernel: &&KernelReading| finding(kernel) == Some(Finding::Unknown(obstacle));
+        let count = Sum::of(kernels.iter().filter(met)).kernels;
+        if count > 0 {
+            writeln!(page, "  {} not verified: {}", some(count), obstacle.sentence())
+                .expect("a string takes everything");
         }
     }
+    page
 }
 
 #[cfg(test)]
@@ -152,6 +179,29 @@ pub mod tests {
             "         –         7         0       0          –  not looked at                 memory",
         ];
         assert_eq!(list(&kernels()).lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn trials_are_told_kernel_by_kernel_and_in_all() {
+        let tried = |kernel: KernelReading, finding: Finding| KernelReading {
+            finding: Some(finding.number()),
+            ..kernel
+        };
+        let [_, scan, gemm, _] = kernels().try_into().expect("four kernels");
+        let kernels = [
+            tried(gemm.clone(), Finding::Equal { cuts: 5 }),
+            tried(gemm, Finding::Equal { cuts: 2 }),
+            tried(scan, Finding::Unknown(Obstacle::TooLarge)),
+            tried(kernel("wrong", Some(Verdict::Refuse(Reason::Differs)), 1), Finding::Differs),
+        ];
+        let words: Vec<_> = kernels.iter().map(word).collect();
+        assert_eq!(
+            words,
+            ["guard, verified", "guard, verified", "ordered guard, not verified", "refuse: differs"]
+        );
+        let lines =
+            ["  2 kernels verified, cut 7 times", "  1 kernel not verified: it reaches too much memory"];
+        assert!(trials(&kernels).lines().eq(lines), "{}", trials(&kernels));
     }
 
     #[test]
