@@ -7,7 +7,7 @@ from sharing import table
 from sharing.campaign import Campaign
 
 BUDGET = 200.0
-PICKS = ("mps-priority", "ebb-shared")
+PICKS = ("ebb-shared", "mps-priority")
 PHASE_SECONDS = 5.0
 
 

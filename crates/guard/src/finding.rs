@@ -151,6 +151,9 @@ mod tests {
         assert_eq!(unknown.and(equal), equal);
         assert_eq!(equal.and(unknown), equal);
         assert_eq!(equal.and(equal), Finding::Equal { cuts: 4 });
-        assert_eq!(unknown.and(Finding::Unknown(Obstacle::DriverRefused)), Finding::Unknown(Obstacle::DriverRefused));
+        assert_eq!(
+            unknown.and(Finding::Unknown(Obstacle::DriverRefused)),
+            Finding::Unknown(Obstacle::DriverRefused)
+        );
     }
 }

@@ -232,13 +232,42 @@ impl Post {
         if closed {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
         }
-        if let Some(seat) = self.seat().filter(|_| closed || held) {
-            let (tally, waited) = (seat.tally(), board::now().since(began));
-            tally.waits.add(1);
-            tally.wait_ns.add(waited.0);
-            tally.wait_times.record(waited);
+        if closed || held {
+            self.count_wait(began);
         }
         inside
+    }
+
+    /// A guarded launch is about to be made. While a latency tenant has work it would only be turned away, block by block,
+    /// beside that tenant's own launches.
+    #[inline]
+    pub fn hold_back(&self) {
+        if self.gate() == Gate::Shared as u32 && self.must_hold() {
+            self.wait_for_calm();
+        }
+    }
+
+    #[cold]
+    fn wait_for_calm(&self) {
+        /// Most requests are shorter, and what is not handed over when one ends is idle time of the GPU.
+        const AWAKE: Nanos = Nanos::from_millis(3);
+        let began = board::now();
+        while self.gate() == Gate::Shared as u32 && self.must_hold() {
+            if board::now().since(began) < AWAKE {
+                std::hint::spin_loop();
+            } else {
+                sleep(&self.gate, Gate::Shared as u32, NAP);
+            }
+        }
+        self.count_wait(began);
+    }
+
+    fn count_wait(&self, began: Nanos) {
+        let Some(seat) = self.seat() else { return };
+        let (tally, waited) = (seat.tally(), board::now().since(began));
+        tally.waits.add(1);
+        tally.wait_ns.add(waited.0);
+        tally.wait_times.record(waited);
     }
 
     /// Whether a latency tenant has work, in the shared domain. Asked by every thread for itself: a keeper would hear of it
