@@ -172,6 +172,7 @@ unsafe fn guarded(request: &Request, original: &dyn Fn() -> CUresult) -> Guarded
     let mut result = Guarded::No;
     entry::guarded(watch, "guard", || {
         let Some(twin) = twins::of(frame) else { return };
+        twin.equip();
         // SAFETY: passed on to our caller.
         if let Some(mut launch) = unsafe { draft(request, twin) } {
             let key = lane::key(request.config.hStream, request.per_thread);

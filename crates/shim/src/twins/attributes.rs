@@ -2,7 +2,8 @@
 //! it is divided, and which clusters are allowed.
 //!
 //! The driver is asked once, by the thread that first wants a twin: it has the context that the answer depends on. Later
-//! changes are seen where they are made. The values are kept here, so that the smith finds them when the twin is there.
+//! changes are seen where they are made. The values are kept here until the twin is there, and given to it before it is
+//! first launched.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};

@@ -28,7 +28,7 @@ mod wanted;
 
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use cuda_abi::{CUDA_SUCCESS, CUdevice, CUfunc_cache, CUfunction, CUfunction_attribute, CUkernel};
 use guard::{Parameter, Reason, Rule, Verdict};
@@ -54,6 +54,8 @@ pub struct Twin {
     pub frame: &'static Frame,
     /// The number of its verdict, which may become stricter.
     verdict: AtomicU8,
+    /// Whether it has been given what the program has set about the original.
+    equipped: AtomicBool,
 }
 
 impl Twin {
@@ -65,7 +67,7 @@ impl Twin {
         verdict: Verdict,
     ) -> Twin {
         let (handle, verdict) = (kernel.addr(), AtomicU8::new(verdict.number()));
-        Twin { handle, parameters, control_offset, frame, verdict }
+        Twin { handle, parameters, control_offset, frame, verdict, equipped: AtomicBool::new(false) }
     }
 
     /// What to launch in place of the original: a kernel of a library, which any context takes for a function.
@@ -75,6 +77,23 @@ impl Twin {
 
     fn library_kernel(&self) -> CUkernel {
         ptr::without_provenance_mut(self.handle)
+    }
+
+    /// Before a launch: gives it what the program has set about the original so far; what is set later, `follow` gives it.
+    /// Not the smith's work, because the driver wants to be asked in a context.
+    #[inline]
+    pub fn equip(&self) {
+        // SYNC(equipped): who sees it equipped finds the driver told.
+        if !self.equipped.load(Ordering::Acquire) {
+            self.equip_now();
+        }
+    }
+
+    #[cold]
+    fn equip_now(&self) {
+        self.frame.place.attributes.copy_to(self.library_kernel(), current_device());
+        // SYNC(equipped): pairs with the load in `equip`.
+        self.equipped.store(true, Ordering::Release);
     }
 
     /// The least strict rule under which it may be stopped.
@@ -102,7 +121,6 @@ fn ask(frame: &'static Frame) -> Option<&'static Twin> {
     }
     if frame.place.ask() {
         let device = current_device();
-        frame.place.set_device(device);
         {
             let _alone = runtime::alone();
             frame.place.attributes.learn(frame, device);

@@ -1,9 +1,8 @@
 //! What a kernel's frame knows of its twin.
 
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
-use cuda_abi::CUdevice;
 use guard::{Reason, Verdict};
 use model::Nanos;
 use rustix::thread::futex;
@@ -19,8 +18,6 @@ const ANSWERED: u32 = 2;
 
 pub struct Place {
     state: AtomicU32,
-    /// On which it was first launched.
-    device: AtomicI32,
     pub attributes: Attributes,
     /// About how often it was launched, while launches are timed.
     launches: AtomicU32,
@@ -34,7 +31,6 @@ impl Place {
     pub const fn new() -> Place {
         Place {
             state: AtomicU32::new(UNASKED),
-            device: AtomicI32::new(0),
             attributes: Attributes::new(),
             launches: AtomicU32::new(0),
             verdict: AtomicU8::new(0),
@@ -95,14 +91,6 @@ impl Place {
         let launches = self.launches.load(Ordering::Relaxed);
         self.launches.store(launches.wrapping_add(1), Ordering::Relaxed);
         launches
-    }
-
-    pub fn device(&self) -> CUdevice {
-        self.device.load(Ordering::Relaxed)
-    }
-
-    pub fn set_device(&self, device: CUdevice) {
-        self.device.store(device, Ordering::Relaxed);
     }
 
     /// What the smith, or somebody after him, has found. `None` before.

@@ -188,9 +188,6 @@ impl Smith {
         match made.unwrap_or(Err(Reason::UnknownRecords)) {
             Ok(twin) => {
                 frame.place.put(twin);
-                // What was set between the first copy and now has found no twin.
-                let (kernel, device) = (twin.library_kernel(), frame.place.device());
-                at_the_driver(|| frame.place.attributes.copy_to(kernel, device));
             }
             Err(reason) => {
                 say!("no twin of {}: {reason}", String::from_utf8_lossy(frame.name));
@@ -214,7 +211,6 @@ impl Smith {
             return Err(reason);
         }
         let handle = product.handle(name).ok_or(Reason::RefusedByDriver)?;
-        at_the_driver(|| frame.place.attributes.copy_to(handle, frame.place.device()));
         let parameters = arena::copy(&kernel.parameters).ok_or(Reason::NoImage)?;
         let twin = Twin::new(handle, parameters, kernel.control_offset, frame, verdict);
         arena::place(twin).ok_or(Reason::NoImage)
