@@ -8,6 +8,7 @@
 use conformance::driver::BY_PROC_ADDRESS;
 use conformance::runner::{Launcher, Report, crowd};
 use conformance::suite::{self, Case, Outcome, Run};
+use guard::Finding;
 use libtest_mimic::{Arguments, Failed, Trial};
 use model::Domain;
 use std::collections::BTreeMap;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Trial::test("as_a_best_effort_tenant_beside_latency_tenants", beside_latency_tenants),
         Trial::test("every_launch_guarded", || guarded("now")),
         Trial::test("every_launch_guarded_and_stopped_at_random_moments", || guarded("storm:7")),
+        Trial::test("every_twin_held_against_its_original", verified),
         Trial::test("proc_addresses_over_softcuda", || proc_addresses(&DRIVER)),
         Trial::test("proc_addresses_over_nullcuda", || proc_addresses(&common::built("nullcuda"))),
     ];
@@ -301,6 +303,29 @@ fn guarded(how: &str) -> Result<(), Failed> {
     let stopped = &["stream/high_priority_overtakes_between_blocks"];
     let place = Place { except: if how == "now" { &[] } else { stopped }, ..Place::preloaded(&SHIM) };
     place.with("EBB_GUARD", how).with("EBB_GUARD_CACHE", "off").proves_invisible()
+}
+
+/// A process whose kernels are run several times over, cut and compared, computes as it would alone. No twin leaves anything
+/// else than its kernel, and most can be compared.
+fn verified() -> Result<(), Failed> {
+    /// Which of two sets swallows the other depends on which block comes first; all blocks of the original come in order,
+    /// most of the time.
+    const DEPENDS_ON_ORDER: &str = "unite";
+    // The first launch of a kernel is waited for, so nothing is there to be overtaken.
+    let waited = &["stream/high_priority_overtakes_between_blocks"];
+    let place = Place { except: waited, ..Place::preloaded(&SHIM) }.with("EBB_VERIFY", "1");
+    let place = place.with("EBB_GUARD", "now").with("EBB_GUARD_CACHE", "off").compared()?;
+    let ledgers = place.ledgers()?;
+    let kernels = ledgers.iter().flat_map(|ledger| &ledger.kernels);
+    let kernels = kernels.filter(|kernel| kernel.name != DEPENDS_ON_ORDER);
+    let findings: Vec<Finding> =
+        kernels.filter_map(|kernel| kernel.finding.and_then(Finding::from_number)).collect();
+    let equal = findings.iter().filter(|finding| matches!(finding, Finding::Equal { .. })).count();
+    let differ = findings.iter().filter(|finding| **finding == Finding::Differs).count();
+    if differ > 0 || equal < findings.len() * 3 / 4 || equal < 200 {
+        return Err(format!("{equal} of {} kernels were verified, {differ} differ", findings.len()).into());
+    }
+    Ok(())
 }
 
 fn proc_addresses(driver: &Path) -> Result<(), Failed> {
