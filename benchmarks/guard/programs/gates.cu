@@ -1,0 +1,129 @@
+// What a gate costs a stream that passes it, and how many streams may stand at one before nobody gets past them.
+//
+//   nvcc -arch=sm_90 -O2 -o gates gates.cu -lcuda
+//   ./gates cost                 microseconds per launch, with no gate, one behind every launch, one behind every eighth
+//   ./gates held COUNT           so many streams wait; do others still get on? (A process of its own for each: it may not end.)
+//
+// Under MPS the second depends on CUDA_DEVICE_MAX_CONNECTIONS.
+
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+// The driver's calls: the programs beside this one use the runtime's.
+#define CHECK(call)                                                      \
+  do {                                                                   \
+    CUresult result = (call);                                            \
+    if (result != CUDA_SUCCESS) {                                        \
+      printf("line %d: the driver answered %d\n", __LINE__, (int)result); \
+      fflush(stdout);                                                    \
+      _exit(1);                                                          \
+    }                                                                    \
+  } while (0)
+
+static const int LAUNCHES = 400, ROUNDS = 5;
+static const double PATIENCE_US = 100000;
+
+__global__ void spin(long long cycles) {
+  long long begin = clock64();
+  while (clock64() - begin < cycles) {
+  }
+}
+
+static double now_us() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1e6 + now.tv_nsec * 1e-3;
+}
+
+static CUdeviceptr device_words, pinned_words;
+
+static void begin() {
+  CUcontext context;
+  CUdevice device;
+  void *pinned;
+  CHECK(cuInit(0));
+  CHECK(cuDeviceGet(&device, 0));
+  CHECK(cuDevicePrimaryCtxRetain(&context, device));
+  CHECK(cuCtxSetCurrent(context));
+  CHECK(cuMemAlloc(&device_words, 4096));
+  CHECK(cuMemsetD8(device_words, 0, 4096));
+  CHECK(cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+  CHECK(cuMemHostGetDevicePointer(&pinned_words, pinned, 0));
+}
+
+// As in the shim: it has arrived, it waits until nothing is cut, it has passed.
+static void put_gate(CUstream stream, unsigned number) {
+  CUstreamBatchMemOpParams operations[3];
+  memset(operations, 0, sizeof operations);
+  operations[0].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, pinned_words, {number}};
+  operations[1].waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, device_words, {0}, CU_STREAM_WAIT_VALUE_EQ};
+  operations[2].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, pinned_words + 64, {number}};
+  CHECK(cuStreamBatchMemOp(stream, 3, operations, 0));
+}
+
+static double per_launch(CUstream stream, long long cycles, int apart) {
+  double best = 1e18;
+  for (int round = 0; round < ROUNDS; round++) {
+    CHECK(cuStreamSynchronize(stream));
+    double from = now_us();
+    for (int launch = 1; launch <= LAUNCHES; launch++) {
+      spin<<<132, 128, 0, stream>>>(cycles);
+      if (apart && launch % apart == 0) put_gate(stream, launch);
+    }
+    CHECK(cuStreamSynchronize(stream));
+    double took = (now_us() - from) / LAUNCHES;
+    if (took < best) best = took;
+  }
+  return best;
+}
+
+static void cost() {
+  CUstream stream;
+  CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  for (long long cycles : {2000ll, 10000ll, 40000ll})
+    for (int apart : {0, 1, 8, 16})
+      printf("kernels of %lld cycles, a gate behind every %2d: %.2f us per launch\n", cycles, apart,
+             per_launch(stream, cycles, apart));
+}
+
+static double until_done(CUstream stream) {
+  double from = now_us();
+  while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+    if (now_us() - from > PATIENCE_US) return -1;
+  return now_us() - from;
+}
+
+static void held(int count) {
+  CUstream helper, control, *streams = (CUstream *)calloc(count, sizeof *streams);
+  CHECK(cuStreamCreateWithPriority(&helper, CU_STREAM_NON_BLOCKING, -1));
+  CHECK(cuStreamCreateWithPriority(&control, CU_STREAM_NON_BLOCKING, -5));
+  CHECK(cuMemsetD32(device_words, 1, 1));
+  for (int index = 0; index < count; index++) {
+    // The first is the default stream, which most programs use.
+    if (index) CHECK(cuStreamCreate(&streams[index], CU_STREAM_NON_BLOCKING));
+    spin<<<1, 32, 0, streams[index]>>>(1000);
+    put_gate(streams[index], 1);
+    spin<<<1, 32, 0, streams[index]>>>(1000);
+  }
+  usleep(1000);
+  spin<<<1, 32, 0, helper>>>(1000);
+  double helped = until_done(helper);
+  CHECK(cuStreamWriteValue32(control, device_words, 0, 0));
+  double opened = until_done(control);
+  printf("%2d streams wait: a launch beside them took %.0f us, to open the gates %.0f us (-1: never)\n", count, helped,
+         opened);
+  fflush(stdout);
+  _exit(0);
+}
+
+int main(int count, char **words) {
+  begin();
+  if (count == 3 && !strcmp(words[1], "held"))
+    held(atoi(words[2]));
+  else
+    cost();
+}
