@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use board::{Gpu, Seat};
 use cuda_abi::CUstream;
 use model::{Class, Nanos};
+use policy::quiet;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
@@ -270,10 +271,12 @@ impl Post {
         tally.wait_times.record(waited);
     }
 
-    /// Whether a latency tenant has work, in the shared domain. Asked by every thread for itself: a keeper would hear of it
-    /// later.
+    /// Whether a latency tenant has work, or had some just now, in the shared domain. Asked by every thread for itself: a
+    /// keeper would hear of it later.
     fn must_hold(&self) -> bool {
-        self.seat().is_some_and(|seat| seat.board().latency_active())
+        let now = board::now();
+        let wait = |seat: &Seat| quiet::wait(seat.board().latency_last_active(now), now);
+        self.seat().is_some_and(|seat| wait(seat) > Nanos::ZERO)
     }
 
     /// Whether less is in flight than may be.

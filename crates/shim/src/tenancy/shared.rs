@@ -11,6 +11,7 @@ use std::ptr;
 
 use board::Seat;
 use model::Nanos;
+use policy::quiet;
 
 use super::post::{Gate, Post};
 use crate::guard::{self, Counts, Mode, Steward, Wish};
@@ -70,13 +71,15 @@ impl Shared {
             self.steward.doubt();
             self.resumed_after = last.unwrap_or(now);
         }
-        let wish = if active { Wish::Stop } else { Wish::Go };
+        let quiet_in = quiet::wait(last, now);
+        let wish = if quiet_in > Nanos::ZERO { Wish::Stop } else { Wish::Go };
         let rest = self.steward.tend(Some(post.device()), wish, &mut || board.latency_active(), now);
         self.tell(seat);
         let rest = rest.min(self.until_next_look(post, seat, lately && !active));
         let awake = match () {
             () if rest <= SOON => rest,
             () if active && rest >= IDLE => AWAKE,
+            () if !active && quiet_in > Nanos::ZERO => quiet_in,
             () => return rest,
         };
         let until = board::now() + awake;
