@@ -46,3 +46,22 @@ extern "C" __global__ void copy(const unsigned *from, unsigned *to, int n)
     if (i < n)
         to[i] = from[i];
 }
+
+// Every block takes `nanoseconds` and counts itself; the first then waits for the last, which has the highest number.
+extern "C" __global__ void first_awaits_last(volatile unsigned *flag, unsigned *count, unsigned long long nanoseconds)
+{
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do {
+        __nanosleep(20000);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - start < nanoseconds);
+    if (threadIdx.x != 0)
+        return;
+    atomicAdd(count, 1u);
+    if (blockIdx.x == gridDim.x - 1)
+        *flag = 1;
+    if (blockIdx.x == 0)
+        while (*flag == 0) {
+        }
+}

@@ -23,6 +23,7 @@ pub const CASES: &[Case] = &[
     Case::new("gate/holds_nobody_else", holds_nobody_else),
     Case::new("gate/word_reaches_a_running_kernel", running_kernel),
     Case::new("gate/word_of_another_process_reaches_a_running_kernel", running_kernel_of_another),
+    Case::new("gate/first_block_waits_for_the_last", first_awaits_last),
     Case::new("gate/library_kernel_runs_in_the_context_of_the_stream", kernel_in_contexts),
     Case::new("gate/library_kernel_keeps_attributes_in_every_context", kernel_attributes),
 ];
@@ -160,6 +161,23 @@ fn running_kernel(context: &Context<'_>) -> Result<()> {
     context.cuStreamWriteValue32_v2(raiser.handle(), word.address(), 1, 0).ok()?;
     early.is(Code::NOT_READY)?;
     stream.synchronize()
+}
+
+/// Blocks that wait for others with higher numbers. There is no promise that this works; it does where a block that waits
+/// leaves room for the others. Whoever stops kernels between their blocks must see to it that it goes on working.
+fn first_awaits_last(context: &Context<'_>) -> Result<()> {
+    const BLOCKS: u32 = 2048;
+    const SHARED: u32 = 40 << 10;
+    let module = Module::load(context, ORDER.usual())?;
+    let kernel = module.function("first_awaits_last")?;
+    for _ in 0..12 {
+        let (flag, count) = (context.zeros::<u32>(1)?, context.zeros::<u32>(1)?);
+        context.synchronize()?;
+        kernel.launch(BLOCKS, 32, SHARED, ptr::null_mut(), args![&flag, &count, 300_000u64])?;
+        context.synchronize()?;
+        compare::equal(&count.read()?, &[BLOCKS])?;
+    }
+    Ok(())
 }
 
 /// Opens the handle and raises the first word in there, as often as it is told to.

@@ -1,6 +1,6 @@
-//! Twins that are held against their originals (`EBB_VERIFY=1`): right ones are found right, wrong ones are found out and
-//! never used, and a program computes what it would compute alone in any case. That the whole suite does is a test of
-//! `shim.rs`.
+//! What is found out about kernels by running them. Twins that are held against their originals (`EBB_VERIFY=1`): right ones
+//! are found right, wrong ones are found out and never used, and a program computes what it would compute alone in any case.
+//! That the whole suite does is a test of `shim.rs`. And kernels that must not be cut: they are freed, and left alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use conformance::runner::Launcher;
 use conformance::suite::Outcome;
 use guard::{Finding, Obstacle, Reason, Verdict};
-use telemetry::Reading;
+use telemetry::{Counter, Reading};
 
 mod common;
 
@@ -126,4 +126,14 @@ fn a_kernel_that_waits_for_the_program_is_not_waited_for() {
         said.iter().any(|(_, finding)| *finding == Some(Finding::Unknown(Obstacle::NeverQuiet))),
         "{said:?}"
     );
+}
+
+#[test]
+fn blocks_that_wait_for_higher_ones_are_freed_and_their_kernel_is_not_cut_again() {
+    let run = Run::new(&SHIM, "gate/first_block_waits_for_the_last", &[("EBB_GUARD", "storm:7")]);
+    assert_eq!(run.outcome, Outcome::Passed);
+    assert!(run.ledger.count(Counter::GuardWatchdog) > 0, "it was never cut where it hurts");
+    let refused = Some(Verdict::Refuse(Reason::WaitsForOthers));
+    assert!(run.said().iter().any(|(verdict, _)| *verdict == refused), "{:?}", run.said());
+    assert!(run.demotions.contains(" waits-for-others "), "{:?}", run.demotions);
 }
