@@ -3,10 +3,12 @@
 //   nvcc -arch=sm_90 -O2 -o gates gates.cu -lcuda
 //   ./gates cost                 microseconds per launch, with no gate, one behind every launch, one behind every eighth
 //   ./gates held COUNT           so many streams wait; do others still get on? (A process of its own for each: it may not end.)
+//   ./gates beside COUNT         so many streams of another process wait; how long does a graph of 170 kernels take beside it?
 //
 // Under MPS the second depends on CUDA_DEVICE_MAX_CONNECTIONS.
 
 #include <cuda.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,10 +122,68 @@ static void held(int count) {
   _exit(0);
 }
 
-int main(int count, char **words) {
+// The other process of `beside`: its streams wait until it is ended.
+static void stand_still(int count, int ready) {
   begin();
-  if (count == 3 && !strcmp(words[1], "held"))
-    held(atoi(words[2]));
+  CHECK(cuMemsetD32(device_words, 1, 1));
+  for (int index = 0; index < count; index++) {
+    CUstream stream;
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    spin<<<1, 32, 0, stream>>>(1000);
+    put_gate(stream, 1);
+  }
+  usleep(10000);
+  if (write(ready, "", 1) != 1) _exit(1);
+  for (;;) pause();
+}
+
+static int by_value(const void *left, const void *right) {
+  double difference = *(const double *)left - *(const double *)right;
+  return (difference > 0) - (difference < 0);
+}
+
+// A graph of kernels as short as those of BERT at batch 1, launched again and again.
+static void time_graphs(int count) {
+  const int KERNELS = 170, TIMES = 300;
+  CUstream stream;
+  CUgraph graph;
+  CUgraphExec exec;
+  double took[TIMES];
+  begin();
+  CHECK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -5));
+  CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  for (int kernel = 0; kernel < KERNELS; kernel++) spin<<<132, 128, 0, stream>>>(6000);
+  CHECK(cuStreamEndCapture(stream, &graph));
+  CHECK(cuGraphInstantiate(&exec, graph, 0));
+  for (int time = 0; time < TIMES; time++) {
+    usleep(500);
+    double from = now_us();
+    CHECK(cuGraphLaunch(exec, stream));
+    CHECK(cuStreamSynchronize(stream));
+    took[time] = now_us() - from;
+  }
+  qsort(took, TIMES, sizeof *took, by_value);
+  printf("%2d streams of another process wait: a graph of %d kernels takes %.0f us, p99 %.0f\n", count, KERNELS,
+         took[TIMES / 2], took[TIMES * 99 / 100]);
+}
+
+static void beside(int count) {
+  int ends[2];
+  char byte;
+  if (pipe(ends)) exit(1);
+  pid_t other = fork();
+  if (!other) stand_still(count, ends[1]);
+  if (read(ends[0], &byte, 1) == 1) time_graphs(count);
+  kill(other, SIGKILL);
+}
+
+int main(int count, char **words) {
+  const char *what = count > 1 ? words[1] : "cost";
+  int streams = count > 2 ? atoi(words[2]) : 1;
+  if (!strcmp(what, "beside")) return beside(streams), 0;
+  begin();
+  if (!strcmp(what, "held"))
+    held(streams);
   else
     cost();
 }
