@@ -20,7 +20,7 @@ use crate::seat::Seat;
 use crate::standing::Standing;
 use crate::stop_word::{HANDLE_BYTES, StopWord};
 use crate::sync::{Ordering, fence};
-use crate::token::Token;
+use crate::token::{self, Token};
 
 impl Board {
     /// For how long latency tenants have had work, all of them added up. It never goes back, so the difference of two
@@ -38,15 +38,15 @@ impl Board {
     }
 
     /// Whether any latency tenant has work now.
-    pub fn latency_active(&self) -> bool {
+    pub fn latency_active(&self, now: Nanos) -> bool {
         // SYNC(latency-active), SYNC(stopped-idle): what we did before is done before we look.
         fence(Ordering::SeqCst);
-        self.layout.used().iter().any(|seat| active_since(seat).is_some())
+        self.layout.used().iter().any(|seat| active_since(seat).is_some() && !is_gone(seat, now))
     }
 
     /// When a latency tenant last had work, whoever that was: now, if one has. `None`: none ever had.
     pub fn latency_last_active(&self, now: Nanos) -> Option<Nanos> {
-        let moment = |seat: &layout::Seat| match active_since(seat) {
+        let moment = |seat: &layout::Seat| match active_since(seat).filter(|_| !is_gone(seat, now)) {
             Some(_) => now,
             // What lies in the future has not happened.
             None => Nanos(seat.heart.last_active.load(Ordering::Relaxed)).min(now),
@@ -77,6 +77,7 @@ impl Seat {
     /// There is work from now on: best-effort tenants leave the GPU.
     #[inline]
     pub fn activate(&self, now: Nanos) {
+        self.beat(now);
         self.own().heart.active_since.store(now.0.max(1), Ordering::Relaxed);
         // SYNC(latency-active): whoever lowers a stop word after we raised it finds this.
         fence(Ordering::SeqCst);
@@ -187,6 +188,13 @@ impl Board {
 }
 
 /// Since when a seat has had work that must not wait. What a process says whose seat was taken from it does not count.
+/// Whether a latency tenant has shown no life for so long that nobody waits for it. Its keeper does four times a second. A
+/// daemon clears the seats of the dead at once; where there is none, this is what ends the wait for them.
+fn is_gone(seat: &layout::Seat, now: Nanos) -> bool {
+    const LIFELESS: Nanos = Nanos::from_millis(3_000);
+    token::is_lifeless(seat, now, LIFELESS)
+}
+
 fn active_since(seat: &layout::Seat) -> Option<Nanos> {
     let since = seat.heart.active_since.load(Ordering::Relaxed);
     let counts =

@@ -272,7 +272,7 @@ fn whoever_is_stopped_hears_that_the_work_is_done() {
             stopped.say_stopped(true);
             loop {
                 let seen = stopped.bell();
-                if !board.latency_active() {
+                if !board.latency_active(NOW) {
                     return;
                 }
                 stopped.wait(seen, Nanos::MAX);
@@ -294,7 +294,7 @@ fn a_word_that_is_lowered_is_raised_again_by_one_of_the_two() {
         let device = word.clone();
         let resume = thread::spawn(move || {
             device.swap(0, Ordering::AcqRel);
-            if best_effort.board().latency_active() {
+            if best_effort.board().latency_active(NOW) {
                 device.swap(1, Ordering::AcqRel);
             }
         });

@@ -18,15 +18,29 @@ fn sit_latency(board: &Board, tenant: u64) -> Seat {
 fn work_is_known_while_it_lasts_and_its_end_afterwards() {
     let board = board();
     let latency = sit_latency(&board, 1);
-    assert_eq!((board.latency_active(), board.latency_last_active(ms(9))), (false, None));
+    assert_eq!((board.latency_active(ms(9)), board.latency_last_active(ms(9))), (false, None));
     latency.activate(ms(10));
     latency.launched(ms(11));
-    assert_eq!((board.latency_active(), board.latency_last_active(ms(30))), (true, Some(ms(30))));
+    assert_eq!((board.latency_active(ms(30)), board.latency_last_active(ms(30))), (true, Some(ms(30))));
     latency.deactivate(ms(40), ms(10));
-    assert_eq!((board.latency_active(), board.latency_last_active(ms(60))), (false, Some(ms(40))));
+    assert_eq!((board.latency_active(ms(60)), board.latency_last_active(ms(60))), (false, Some(ms(40))));
     assert_eq!(board.latency_last_launch(ms(60)), Some(ms(11)));
     board.free(latency.place());
     assert_eq!(board.latency_last_active(ms(70)), Some(ms(40)), "that it was there stays true");
+}
+
+#[test]
+fn work_of_one_who_shows_no_life_is_not_waited_for() {
+    let board = board();
+    let latency = sit_latency(&board, 1);
+    latency.activate(ms(10));
+    assert!(board.latency_active(ms(2_000)));
+    latency.beat(ms(2_000));
+    assert!(board.latency_active(ms(4_900)), "a request may take long");
+    assert!(!board.latency_active(ms(5_100)), "but a keeper that lives says so");
+    assert_eq!(board.latency_last_active(ms(5_100)), None, "when it ended, nobody knows");
+    latency.beat(ms(5_200));
+    assert!(board.latency_active(ms(5_300)));
 }
 
 #[test]
@@ -134,7 +148,7 @@ fn whoever_was_stopped_by_one_that_died_goes_on() {
     let before = stopped.bell();
     assert!(board.free(latency.place()));
     assert_ne!(stopped.bell(), before);
-    assert!(!board.latency_active());
+    assert!(!board.latency_active(ms(1)));
 }
 
 #[test]

@@ -49,7 +49,7 @@ proptest! {
             prop_assert!(!reading.name.contains(char::is_control) && !reading.program.contains(char::is_control));
             prop_assert!(reading.figures.burst_times.quantile(0.99) <= Some(Nanos(1 << 40)));
         }
-        let _ = (board.token(), board.latency_busy(ms(1)), board.gpu(), board.latency_active());
+        let _ = (board.token(), board.latency_busy(ms(1)), board.gpu(), board.latency_active(ms(1)));
         prop_assert!(board.latency_last_active(ms(1)) <= Some(ms(1)));
         prop_assert!(board.latency_last_launch(ms(1)) <= Some(ms(1)));
         prop_assert!(board.stop_words().count() <= board::SEATS);

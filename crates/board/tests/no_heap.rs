@@ -94,7 +94,7 @@ fn a_tenant_registers_and_takes_its_turns_without_the_heap() {
         seat.publish_stop_word([1; 64], 0);
         assert!(board.stop_words().all(|word| seat.say_raises(&word)) && seat.latency_seats_raise());
         seat.say_stopped(true);
-        assert!(!board.latency_active() && board.domain() == model::Domain::Isolated);
+        assert!(!board.latency_active(board::now()) && board.domain() == model::Domain::Isolated);
         seat.say_stopped(false);
         seat.forget_stop_word();
         seat.say(Condition::default());

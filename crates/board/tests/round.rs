@@ -292,10 +292,10 @@ fn busy_time_of_latency_tenants_adds_up_and_never_goes_back() {
     assert!(board.change(a.place(), Change::Class(Class::Latency)));
     assert_eq!(board.latency_busy(ms(10)), Nanos::ZERO);
     a.activate(ms(10));
-    assert!(board.latency_active());
+    assert!(board.latency_active(ms(10)));
     assert_eq!(board.latency_busy(ms(14)), ms(4));
     a.deactivate(ms(15), ms(10));
-    assert!(!board.latency_active());
+    assert!(!board.latency_active(ms(15)));
     assert_eq!(board.latency_busy(ms(50)), ms(5));
     a.activate(ms(60));
     assert_eq!(board.latency_busy(ms(70)), ms(15));
@@ -303,7 +303,7 @@ fn busy_time_of_latency_tenants_adds_up_and_never_goes_back() {
     assert!(board.latency_busy(ms(70)) >= ms(15));
     // Of a process whose seat was taken from it, nothing counts.
     a.activate(ms(1));
-    assert!(!board.latency_active());
+    assert!(!board.latency_active(ms(70)));
 }
 
 fn virtual_time(board: &Board, place: Place) -> Nanos {

@@ -66,14 +66,15 @@ impl Shared {
         self.publish(post, seat);
         // Even if nothing is stopped yet: whoever's work ends may have stopped us without our knowing.
         seat.say_stopped(lately);
-        let active = board.latency_active();
+        let active = board.latency_active(now);
         if !active && last.is_some_and(|last| last > self.resumed_after) {
             self.steward.doubt();
             self.resumed_after = last.unwrap_or(now);
         }
         let quiet_in = quiet::wait(last, now);
         let wish = if quiet_in > Nanos::ZERO { Wish::Stop } else { Wish::Go };
-        let rest = self.steward.tend(Some(post.device()), wish, &mut || board.latency_active(), now);
+        let rest =
+            self.steward.tend(Some(post.device()), wish, &mut || board.latency_active(board::now()), now);
         self.tell(seat);
         let rest = rest.min(self.until_next_look(post, seat, lately && !active));
         let awake = match () {
@@ -83,11 +84,13 @@ impl Shared {
             () => return rest,
         };
         let until = board::now() + awake;
-        while board.latency_active() == active && board::now() < until {
+        let mut still = board::now();
+        while board.latency_active(still) == active && still < until {
             std::hint::spin_loop();
+            still = board::now();
         }
         // Of one whose work takes longer we shall hear.
-        if awake == AWAKE && board.latency_active() { rest } else { Nanos::ZERO }
+        if awake == AWAKE && still >= until { rest } else { Nanos::ZERO }
     }
 
     /// Stops until it is tended again: the tenant is paused.
