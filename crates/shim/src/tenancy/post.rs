@@ -250,11 +250,10 @@ impl Post {
 
     #[cold]
     fn wait_for_calm(&self) {
-        /// Most requests are shorter, and what is not handed over when one ends is idle time of the GPU.
-        const AWAKE: Nanos = Nanos::from_millis(3);
         let began = board::now();
+        let awake = wait_awake();
         while self.gate() == Gate::Shared as u32 && self.must_hold() {
-            if board::now().since(began) < AWAKE {
+            if board::now().since(began) < awake {
                 std::hint::spin_loop();
             } else {
                 sleep(&self.gate, Gate::Shared as u32, NAP);
@@ -379,6 +378,17 @@ impl Post {
             None => sleep(&self.bell, seen, at_most),
         }
     }
+}
+
+/// For how long the end of a latency tenant's work is waited for awake. Most requests are shorter, to be woken takes longer than
+/// many gaps last, and what is not handed over when a request ends is idle time of the GPU. A machine with few processors has
+/// better uses for them.
+pub fn wait_awake() -> Nanos {
+    const AWAKE: Nanos = Nanos::from_millis(3);
+    const ENOUGH: libc::c_long = 4;
+    // SAFETY: a question that may be asked at any time.
+    let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    if processors < ENOUGH { Nanos::ZERO } else { AWAKE }
 }
 
 fn sleep(word: &AtomicU32, while_it_is: u32, at_most: Nanos) {

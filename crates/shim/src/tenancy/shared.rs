@@ -13,7 +13,7 @@ use board::Seat;
 use model::Nanos;
 use policy::quiet;
 
-use super::post::{Gate, Post};
+use super::post::{Gate, Post, wait_awake};
 use crate::guard::{self, Counts, Mode, Steward, Wish};
 use crate::log::say;
 
@@ -25,9 +25,6 @@ const LOOK_IDLE: Nanos = Nanos::from_millis(1);
 const IDLE: Nanos = Nanos::from_millis(250);
 /// What comes so soon is waited for awake: to be woken takes longer.
 const SOON: Nanos = Nanos::from_micros(50);
-/// For so long the end of somebody's work is waited for awake. Most requests are shorter, and every microsecond that the
-/// GPU is idle behind one is lost.
-const AWAKE: Nanos = Nanos::from_millis(3);
 
 pub struct Shared {
     steward: Steward,
@@ -78,11 +75,14 @@ impl Shared {
         self.tell(seat);
         let rest = rest.min(self.until_next_look(post, seat, lately && !active));
         let awake = match () {
-            () if rest <= SOON => rest,
-            () if active && rest >= IDLE => AWAKE,
-            () if !active && quiet_in > Nanos::ZERO => quiet_in,
-            () => return rest,
+            () if rest <= SOON => rest.min(wait_awake()),
+            () if active && rest >= IDLE => wait_awake(),
+            () if !active => quiet_in.min(wait_awake()),
+            () => Nanos::ZERO,
         };
+        if awake == Nanos::ZERO {
+            return if active || quiet_in == Nanos::ZERO { rest } else { rest.min(quiet_in) };
+        }
         let until = board::now() + awake;
         let mut still = board::now();
         while board.latency_active(still) == active && still < until {
@@ -90,7 +90,7 @@ impl Shared {
             still = board::now();
         }
         // Of one whose work takes longer we shall hear.
-        if awake == AWAKE && still >= until { rest } else { Nanos::ZERO }
+        if active && still >= until { rest } else { Nanos::ZERO }
     }
 
     /// Stops until it is tended again: the tenant is paused.
