@@ -5,12 +5,10 @@
 //! simulator, and a decision can be repeated from a log. Each file is one policy and opens with its idea.
 //!
 //! * [`token`]: which best-effort seat puts work on the GPU next
-//! * [`quiet`]: when best-effort work resumes behind a latency tenant's
 //! * [`slice`]: how long the hardware lets a context run before it looks for another
 
 #![no_std]
 #![forbid(unsafe_code)]
 
-pub mod quiet;
 pub mod slice;
 pub mod token;

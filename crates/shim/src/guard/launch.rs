@@ -317,7 +317,6 @@ fn enter(request: &Request, watch: &Watch, mut launch: Launch) -> Guarded {
     }
     let Some(lane) = Lane::made_for(key) else { return Guarded::No };
     storm::begin_if_asked();
-    tenancy::hold_back();
     order::gate_others(lane);
     make_room(lane);
     let Some(_under) = alone::before_twin(launch.frame) else { return Guarded::No };

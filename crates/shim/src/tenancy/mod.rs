@@ -181,14 +181,6 @@ fn at_the_gate() -> Option<Inside> {
     panic::catch_unwind(AssertUnwindSafe(|| here().and_then(Post::pass))).unwrap_or(None)
 }
 
-/// A thread is about to make a guarded launch: it waits while a latency tenant has work.
-#[inline(always)]
-pub fn hold_back() {
-    if let Some(post) = here() {
-        post.hold_back();
-    }
-}
-
 /// A thread has handed over work, which was not captured.
 #[inline(always)]
 pub fn handed_over(stream: CUstream, per_thread: bool) {

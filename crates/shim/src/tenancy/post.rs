@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use board::{Gpu, Seat};
 use cuda_abi::CUstream;
 use model::{Class, Nanos};
-use policy::quiet;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
@@ -239,29 +238,6 @@ impl Post {
         inside
     }
 
-    /// A guarded launch is about to be made. While a latency tenant has work it would only be turned away, block by block,
-    /// beside that tenant's own launches.
-    #[inline]
-    pub fn hold_back(&self) {
-        if self.gate() == Gate::Shared as u32 && self.must_hold() {
-            self.wait_for_calm();
-        }
-    }
-
-    #[cold]
-    fn wait_for_calm(&self) {
-        let began = board::now();
-        let awake = wait_awake();
-        while self.gate() == Gate::Shared as u32 && self.must_hold() {
-            if board::now().since(began) < awake {
-                std::hint::spin_loop();
-            } else {
-                sleep(&self.gate, Gate::Shared as u32, NAP);
-            }
-        }
-        self.count_wait(began);
-    }
-
     fn count_wait(&self, began: Nanos) {
         let Some(seat) = self.seat() else { return };
         let (tally, waited) = (seat.tally(), board::now().since(began));
@@ -270,12 +246,10 @@ impl Post {
         tally.wait_times.record(waited);
     }
 
-    /// Whether a latency tenant has work, or had some just now, in the shared domain. Asked by every thread for itself: a
-    /// keeper would hear of it later.
+    /// Whether a latency tenant has work, in the shared domain. Asked by every thread for itself: a keeper would hear of it
+    /// later.
     fn must_hold(&self) -> bool {
-        let now = board::now();
-        let wait = |seat: &Seat| quiet::wait(seat.board().latency_last_active(now), now);
-        self.seat().is_some_and(|seat| wait(seat) > Nanos::ZERO)
+        self.seat().is_some_and(|seat| seat.board().latency_active(board::now()))
     }
 
     /// Whether less is in flight than may be.

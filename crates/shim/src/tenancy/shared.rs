@@ -11,7 +11,6 @@ use std::ptr;
 
 use board::Seat;
 use model::Nanos;
-use policy::quiet;
 
 use super::post::{Gate, Post, wait_awake};
 use crate::guard::{self, Counts, Mode, Steward, Wish};
@@ -68,8 +67,7 @@ impl Shared {
             self.steward.doubt();
             self.resumed_after = last.unwrap_or(now);
         }
-        let quiet_in = quiet::wait(last, now);
-        let wish = if quiet_in > Nanos::ZERO { Wish::Stop } else { Wish::Go };
+        let wish = if active { Wish::Stop } else { Wish::Go };
         let rest =
             self.steward.tend(Some(post.device()), wish, &mut || board.latency_active(board::now()), now);
         self.tell(seat);
@@ -77,11 +75,10 @@ impl Shared {
         let awake = match () {
             () if rest <= SOON => rest.min(wait_awake()),
             () if active && rest >= IDLE => wait_awake(),
-            () if !active => quiet_in.min(wait_awake()),
             () => Nanos::ZERO,
         };
         if awake == Nanos::ZERO {
-            return if active || quiet_in == Nanos::ZERO { rest } else { rest.min(quiet_in) };
+            return rest;
         }
         let until = board::now() + awake;
         let mut still = board::now();
