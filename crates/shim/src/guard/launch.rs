@@ -29,12 +29,10 @@ use crate::twins::{self, Twin};
 use crate::watch::Watch;
 use crate::{entry, next, tenancy, watch};
 
-/// A gate is put behind so many launches at the latest. It costs the GPU 3 µs; and of what is cut, everything up to the next
-/// gate is made again, which costs more than that for every launch.
+/// A gate is put behind so many launches at the latest, so that their records can be forgotten. It costs the GPU 3 µs.
 const GATE_EVERY: u32 = 128;
-/// Launches in flight in one lane: enough to keep the GPU busy while the program's thread is away for a moment. Far fewer
-/// than the driver's own queue takes: a launch must not wait inside the driver, where it would hold locks, for a stream that
-/// stands at a gate.
+/// Launches in flight in one lane. Fewer than the driver's own queue takes: a launch must not wait inside the driver, where
+/// it would hold locks, for a stream that stands at a gate.
 const MOST_IN_FLIGHT: u32 = 512;
 
 /// What a program asks for, by whichever call.
