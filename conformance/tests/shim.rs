@@ -61,10 +61,7 @@ fn main() -> ExitCode {
         Trial::test("as_a_best_effort_tenant_with_a_rival", || tenant("best-effort", "switch")),
         Trial::test("as_a_best_effort_tenant_that_can_only_be_held", || tenant("best-effort", "hold")),
         Trial::test("as_a_latency_tenant", || tenant("latency", "switch")),
-        // Minutes long, because everything waits for somebody else's work all the time; and on two processors not to be relied
-        // on: `cargo test -p conformance --test shim -- --ignored`.
-        Trial::test("as_a_best_effort_tenant_beside_latency_tenants", beside_latency_tenants)
-            .with_ignored_flag(true),
+        Trial::test("as_a_best_effort_tenant_beside_latency_tenants", beside_latency_tenants),
         Trial::test("every_launch_guarded", || guarded("now")),
         Trial::test("every_launch_guarded_and_stopped_at_random_moments", || guarded("storm:7")),
         Trial::test("every_twin_held_against_its_original", verified),

@@ -83,8 +83,9 @@ struct Stage {
     /// The gates behind what was launched when the phase began.
     targets: [u32; LANES],
     job: Option<Job>,
-    /// When the watchdog last did something here.
-    freed: Option<Nanos>,
+    /// Since when no lane has arrived anywhere, and at how many gates they had then. It outlasts stops and resumes: who stops
+    /// often must not keep the watchdog from its work.
+    still: Option<(Nanos, u32)>,
 }
 
 pub struct Steward {
@@ -99,7 +100,7 @@ pub struct Steward {
 impl Steward {
     pub fn new() -> Steward {
         const STAGE: Stage =
-            Stage { generation: 0, phase: Phase::Running, targets: [0; LANES], job: None, freed: None };
+            Stage { generation: 0, phase: Phase::Running, targets: [0; LANES], job: None, still: None };
         let (counts, entered) = (Counts::default(), Counts::default());
         Steward { stages: [STAGE; SITES], counts, entered, drained: None }
     }
@@ -215,7 +216,6 @@ impl Steward {
     fn put_targets(&mut self, place: usize, site: &'static Site) {
         let stage = &mut self.stages[place];
         stage.targets = [0; LANES];
-        stage.freed = None;
         for lane in site.lanes() {
             lane.gate();
             stage.targets[lane.number()] = lane.gates();
@@ -227,10 +227,11 @@ impl Steward {
         let targets = self.stages[place].targets;
         if site.lanes().all(|lane| has_arrived(lane, targets[lane.number()])) {
             self.stages[place].phase = Phase::Stopped;
+            self.stages[place].still = None;
             self.drained = Some(now.since(since));
             return Some(IDLE);
         }
-        self.watch_over(place, site, since, now)?;
+        self.watch_over(place, site, now)?;
         Some(pace(now.since(since)))
     }
 
@@ -259,6 +260,7 @@ impl Steward {
         let pending = |lane: &Lane| !lane.has_passed(targets[lane.number()]);
         if !site.lanes().any(|lane| pending(&lane)) && self.stages[place].job.is_none() {
             self.stages[place].phase = Phase::Running;
+            self.stages[place].still = None;
             return Some(IDLE);
         }
         let stands = |lane: &Lane| pending(lane) && lane.arrived() != lane.passed();
@@ -271,7 +273,7 @@ impl Steward {
                 .for_each(|lane| plan.add(lane, Part::All));
             self.begin_job(place, site, plan, &aways, site.control.stop(), now)?;
         }
-        self.watch_over(place, site, since, now)?;
+        self.watch_over(place, site, now)?;
         Some(pace(now.since(since)))
     }
 
@@ -309,14 +311,17 @@ impl Steward {
     }
 
     /// What does not arrive may be waiting for blocks that were turned away.
-    fn watch_over(&mut self, place: usize, site: &'static Site, since: Nanos, now: Nanos) -> Option<()> {
-        let stage = &self.stages[place];
-        if stage.job.is_some() || !watchdog::is_due(stage.freed.unwrap_or(since), now) {
+    fn watch_over(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<()> {
+        let arrived = site.lanes().fold(0, |sum: u32, lane| sum.wrapping_add(lane.arrived()));
+        let stage = &mut self.stages[place];
+        let still = stage.still.filter(|(_, then)| *then == arrived).unwrap_or((now, arrived));
+        stage.still = Some(still);
+        if stage.job.is_some() || !watchdog::is_due(still.0, now) {
             return Some(());
         }
         let aways = site.control.aways()?;
         let plan = watchdog::plan(site, &stage.targets, &aways);
-        self.stages[place].freed = Some(now);
+        self.stages[place].still = Some((now, arrived));
         if plan.is_empty() {
             return Some(());
         }
