@@ -7,9 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod class;
+mod dials;
+mod forecast;
 mod geometry;
 mod time;
 
 pub use class::{Class, Domain, UnknownWord};
+pub use dials::{Dials, Kind};
+pub use forecast::Forecast;
 pub use geometry::Dim3;
 pub use time::{Nanos, NoSpan};

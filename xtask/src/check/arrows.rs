@@ -10,8 +10,11 @@ use cargo_metadata::{DependencyKind, Metadata, Package};
 /// The rooms of the house by storey. A crate may use what lies below its own storey, nothing beside it.
 const STOREYS: [(&str, &[&str]); 7] = [
     ("words", &["model", "cuda-abi"]),
-    ("matter", &["ptx", "cubin", "board", "telemetry", "installation", "policy", "results", "scenario"]),
-    ("engines", &["guard", "switch", "mps", "softgpu", "sim", "export", "report"]),
+    (
+        "matter",
+        &["ptx", "cubin", "board", "telemetry", "installation", "policy", "forecast", "results", "scenario"],
+    ),
+    ("engines", &["guard", "switch", "mps", "softgpu", "profile", "sim", "export", "report"]),
     ("products", &["shim", "softcuda", "nullcuda", "daemon", "web", "k8s", "lab"]),
     ("command", &["cli"]),
     ("proof", &["conformance"]),

@@ -1,0 +1,17 @@
+//! What is known of the future.
+
+use crate::Nanos;
+
+/// A moment that lies ahead, as well as it is known. Who knows nothing says that it may be any moment now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forecast {
+    /// Nine times of ten it comes later than this.
+    pub early: Nanos,
+    /// Half the time it comes later than this.
+    pub likely: Nanos,
+}
+
+impl Forecast {
+    /// Nothing is known.
+    pub const ANY_MOMENT: Forecast = Forecast { early: Nanos::ZERO, likely: Nanos::ZERO };
+}

@@ -1,0 +1,67 @@
+//! What a policy knows when it decides: who has work that must not wait, who would like to use what is left, and how the
+//! dials stand. Nothing in here is measured while somebody waits; it lies on the board already.
+
+use model::{Dials, Forecast, Nanos};
+
+/// Everything that a decision depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    pub now: Nanos,
+    /// In the isolated domain one best-effort tenant at a time has work on the GPU; in the shared domain all may.
+    pub exclusive: bool,
+    pub latency: &'a [Latency],
+    pub best_effort: &'a [BestEffort],
+    pub dials: Dials,
+}
+
+/// A latency tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latency {
+    pub seat: u32,
+    /// 0 to 9, higher goes first.
+    pub priority: u32,
+    pub activity: Activity,
+    /// When what it has launched so far will have run, at the latest in nine of ten cases.
+    pub busy_until: Nanos,
+    /// When it launches something next, unless it is known better: at once.
+    pub next: Forecast,
+    /// By how much it may still be delayed: what its objective, or its tolerance, leaves of the request in progress, or of
+    /// the next one when there is none.
+    pub slack: Nanos,
+    /// When the request in progress must be answered.
+    pub deadline: Option<Nanos>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// A request is under way. Between two of its kernels the GPU may well be idle.
+    Active { since: Nanos },
+    /// It waits for its next request. `None`: it never had one.
+    Idle { since: Option<Nanos> },
+}
+
+/// A best-effort tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BestEffort {
+    pub seat: u32,
+    /// 0 to 9; each level counts as much as twice the weight, so that none starves.
+    pub priority: u32,
+    pub weight: u32,
+    /// Seats of its tenant that want to run, itself included.
+    pub siblings: u32,
+    pub wants: bool,
+    /// Whether it has work on the GPU.
+    pub runs: bool,
+    pub virtual_time: Nanos,
+    pub wanted_since: Nanos,
+    /// Its certificate: how long it takes to get it off the GPU, whatever it is doing.
+    pub certificate: Nanos,
+    /// How long its next piece takes, nine times of ten: a kernel that can only be held, or what it has in flight.
+    pub piece: Option<Nanos>,
+}
+
+impl Latency {
+    pub fn is_active(&self) -> bool {
+        matches!(self.activity, Activity::Active { .. })
+    }
+}
