@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Three extents, as CUDA counts them: `x` varies fastest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dim3 {
     pub x: u32,
     pub y: u32,

@@ -1,7 +1,7 @@
 //! The words of ebb.
 //!
-//! Everything that two rooms say to each other is named here once: time, launch geometry, the class of a
-//! tenant, the domain in which tenants share a GPU. The crate is pure: no I/O, no clock, no CUDA handle, so
+//! Everything that two rooms say to each other is named here once: time, kernels and the shapes they are launched in, the class
+//! of a tenant, the domain in which tenants share a GPU. The crate is pure: no I/O, no clock, no CUDA handle, so
 //! that policies, tests and the simulator can use the same words as the running product.
 
 #![forbid(unsafe_code)]
@@ -10,10 +10,12 @@ mod class;
 mod dials;
 mod forecast;
 mod geometry;
+mod kernel;
 mod time;
 
 pub use class::{Class, Domain, UnknownWord};
 pub use dials::{Dials, Kind};
 pub use forecast::Forecast;
 pub use geometry::Dim3;
+pub use kernel::{Geometry, Kernel, KernelId, ModuleHash, Rung, Site};
 pub use time::{Nanos, NoSpan};
