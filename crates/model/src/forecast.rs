@@ -14,4 +14,9 @@ pub struct Forecast {
 impl Forecast {
     /// Nothing is known.
     pub const ANY_MOMENT: Forecast = Forecast { early: Nanos::ZERO, likely: Nanos::ZERO };
+
+    /// Whether anything is known.
+    pub fn is_known(self) -> bool {
+        self != Forecast::ANY_MOMENT
+    }
 }

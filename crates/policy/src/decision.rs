@@ -1,19 +1,29 @@
 //! What a policy decides.
 //!
-//! A grant is a length: nothing may be started now that would take longer than that to get off the GPU again. Nought stops
-//! everybody; [`Nanos::MAX`] lets anything run. What lies between is what the published systems have separate words for: a
-//! gap that is filled with what fits, a slack that is spent on short blocks beside a request.
+//! A grant is a length, and a moment. The length: whatever can be taken off the GPU as fast as that may be started, because it
+//! is gone soon enough whenever somebody comes. The moment: what takes longer may be started as well if it is off the GPU
+//! again by then. A length of nought and no moment stop everybody; [`Nanos::MAX`] lets anything run. What lies between is
+//! what the published systems have separate words for: a gap that is filled with what fits (a moment, the end of the gap),
+//! a slack that is spent on short blocks beside a request (a length), an arrival that is expected (both).
+//!
+//! Seen from a moment ahead, a grant only ever shrinks. So a tenant that was let in may use it without asking for each launch,
+//! and whoever is late to ask again is too strict, never too bold.
 
 use model::Nanos;
 
-/// Who may run, how long what they start may last, and until when this holds.
+/// Who may run, and what they may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub who: Who,
-    /// Nothing may be started whose certificate is longer.
+    /// What leaves the GPU as fast as this may be started at any time.
     pub longest: Nanos,
-    /// From this moment on what was started must be on its way off: it is stopped then if nobody asks before.
+    /// What takes longer may be started if it will have left by this moment.
     pub until: Nanos,
+    /// How much work, as time, one tenant may have handed over of which it does not know that it is done.
+    pub in_flight: Nanos,
+    /// And how many pieces of it: launches, or parts of one. Two keep the GPU busy without a host round trip between them:
+    /// one runs, one waits behind it.
+    pub pieces: u32,
     /// Ask again at this moment at the latest, even if nothing happens.
     pub again: Nanos,
     /// The latency tenant that goes first among those that have work; the others are as if one level lower.
@@ -50,27 +60,84 @@ pub enum Why {
     Slack,
     /// Kept away so that a request can be seen as it is alone.
     Solo,
+    /// Nothing it has can be stopped in time, ever; it has waited long enough for one piece.
+    Waited,
+}
+
+/// What a tenant has handed over and not yet seen done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outstanding {
+    pub pieces: u32,
+    pub time: Nanos,
+    /// The part of that time which would run to its end even if the tenant were stopped now.
+    pub held: Nanos,
 }
 
 impl Decision {
     /// Nobody runs, until something happens or `again`.
     pub const fn nobody(why: Why, again: Nanos) -> Decision {
-        Decision { who: Who::Nobody, longest: Nanos::ZERO, until: Nanos::MAX, again, lead: None, why }
+        Decision {
+            who: Who::Nobody,
+            longest: Nanos::ZERO,
+            until: Nanos::ZERO,
+            in_flight: Nanos::ZERO,
+            pieces: 0,
+            again,
+            lead: None,
+            why,
+        }
     }
 
-    /// Whether what takes so long to get off may be started by this seat.
-    pub fn admits(&self, seat: u32, certificate: Nanos) -> bool {
-        let named = match self.who {
+    /// Anything may run, until something happens.
+    pub const fn anything(who: Who, in_flight: Nanos) -> Decision {
+        Decision {
+            who,
+            longest: Nanos::MAX,
+            until: Nanos::MAX,
+            in_flight,
+            pieces: u32::MAX,
+            again: Nanos::MAX,
+            lead: None,
+            why: Why::Idle,
+        }
+    }
+
+    /// Whether this seat is meant.
+    pub fn names(&self, seat: u32) -> bool {
+        match self.who {
             Who::Nobody => false,
             Who::One(one) => one == seat,
             Who::All => true,
-        };
-        named && certificate <= self.longest && self.longest > Nanos::ZERO
+        }
+    }
+
+    /// The longest that anything started at this moment may take to get off the GPU.
+    pub fn longest_at(&self, at: Nanos) -> Nanos {
+        self.longest.max(self.until.since(at))
+    }
+
+    /// Whether this seat may start, at this moment, what takes so long to get off.
+    pub fn admits(&self, seat: u32, certificate: Nanos, at: Nanos) -> bool {
+        let longest = self.longest_at(at);
+        self.names(seat) && longest > Nanos::ZERO && certificate <= longest
+    }
+
+    /// Whether this seat may hand over, at this moment, one more piece behind what it has outstanding. What can only be held
+    /// adds up: the last of it is off when all before it has run. Something may always be handed over when nothing is
+    /// outstanding, however long it takes altogether: how long it would take to stop it is what counts.
+    pub fn takes(&self, seat: u32, certificate: Nanos, piece: Nanos, before: Outstanding, at: Nanos) -> bool {
+        let room = before.pieces == 0 || before.time + piece <= self.in_flight;
+        room && before.pieces < self.pieces && self.admits(seat, before.held + certificate, at)
+    }
+
+    /// When a tenant with this certificate has to begin to leave by itself; [`Nanos::MAX`]: not before it is told to.
+    pub fn leaves_at(&self, certificate: Nanos) -> Nanos {
+        if certificate <= self.longest { Nanos::MAX } else { self.until.since(certificate) }
     }
 }
 
 impl Why {
-    pub const ALL: [Why; 9] = [
+    pub const ALL: [Why; 10] = [
         Why::Idle,
         Why::NothingToDo,
         Why::LatencyWork,
@@ -80,6 +147,7 @@ impl Why {
         Why::NearArrival,
         Why::Slack,
         Why::Solo,
+        Why::Waited,
     ];
 
     /// In a word, as files and programs name it.
@@ -94,6 +162,7 @@ impl Why {
             Why::NearArrival => "near-arrival",
             Why::Slack => "slack",
             Why::Solo => "solo",
+            Why::Waited => "waited",
         }
     }
 }

@@ -16,6 +16,6 @@ pub mod slice;
 pub mod token;
 mod view;
 
-pub use decision::{Decision, Who, Why};
+pub use decision::{Decision, Outstanding, Who, Why};
 pub use model::{Dials, Forecast, Kind};
 pub use view::{Activity, BestEffort, Latency, View};

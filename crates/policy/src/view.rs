@@ -26,10 +26,12 @@ pub struct Latency {
     /// When it launches something next, unless it is known better: at once.
     pub next: Forecast,
     /// By how much it may still be delayed: what its objective, or its tolerance, leaves of the request in progress, or of
-    /// the next one when there is none.
+    /// the next one when there is none (`slo::slack`).
     pub slack: Nanos,
     /// When the request in progress must be answered.
     pub deadline: Option<Nanos>,
+    /// Whether the request in progress, or the next one when there is none, was chosen to be seen alone.
+    pub solo: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +54,14 @@ pub struct BestEffort {
     pub wants: bool,
     /// Whether it has work on the GPU.
     pub runs: bool,
+    /// The time for which it ran, stretched by how little it is entitled to (`fair`).
     pub virtual_time: Nanos,
+    /// Since when it has wanted to run and did not.
     pub wanted_since: Nanos,
     /// Its certificate: how long it takes to get it off the GPU, whatever it is doing.
     pub certificate: Nanos,
-    /// How long its next piece takes, nine times of ten: a kernel that can only be held, or what it has in flight.
+    /// How long its next piece takes, nine times of ten, if it can only be held: it runs to its end once it was started.
+    /// `None`: its work can be stopped at any time, within its certificate.
     pub piece: Option<Nanos>,
 }
 
