@@ -66,7 +66,7 @@ fn a_profile_is_written_and_one_that_fails_does_not_stop_the_others() {
     let mut files: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["stencil.json", "vgg19-inference-eager-b1.json"]);
-    let profile = lab::profile::Profile::in_folder(&out, "vgg19-inference-eager-b1").unwrap().unwrap();
+    let profile = scenario::profile::Profile::in_folder(&out, "vgg19-inference-eager-b1").unwrap().unwrap();
     assert_eq!(profile.recorded["gpu"], "a card");
     assert_eq!(profile.recorded["command"], "ebb lab record vgg19-inference-eager-b1");
     assert_eq!(profile.parts[0].kernels.len(), 1);

@@ -39,13 +39,8 @@ pub enum Error {
     Absent(Absence),
     #[error(transparent)]
     Results(#[from] results::Error),
-    #[error("the profile {origin}: {reason}")]
-    Profile { origin: String, reason: String },
-    #[error(
-        "there is no profile of {workload}; on a machine with a GPU and PyTorch `ebb lab record {workload} --out DIR` \
-         makes one"
-    )]
-    NoProfile { workload: String },
+    #[error(transparent)]
+    Scenario(#[from] scenario::Error),
     /// A player cannot do what its specification or an order says.
     #[error("{0}")]
     Player(String),

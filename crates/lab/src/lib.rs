@@ -8,7 +8,8 @@
 //! * [`crew`]: worker processes, which host tenants, and what is said to them
 //! * [`modes`]: what stands around a worker in each way of sharing
 //! * [`campaign`]: which runs there are, in which order, made and written down
-//! * [`player`], [`profile`]: tenants that play recorded kernels on any driver; `workers`: those with real models
+//! * [`player`]: tenants that play recorded kernels on any driver; `workers`: those with real models; [`profile`]: how
+//!   kernels are recorded
 //!
 //! The parts it began with, for the demo and for benchmarks:
 //!

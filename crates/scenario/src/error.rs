@@ -32,6 +32,13 @@ pub enum Error {
     UnknownSuite { name: String, known: String },
     #[error("{} has no scenario files (*.toml)", .path.display())]
     Empty { path: PathBuf },
+    #[error("the profile {origin}: {reason}")]
+    Profile { origin: String, reason: String },
+    #[error(
+        "there is no profile of {workload}; on a machine with a GPU and PyTorch `ebb lab record {workload} --out DIR` \
+         makes one"
+    )]
+    NoProfile { workload: String },
 }
 
 fn listed(mistakes: &[Mistake]) -> String {

@@ -6,7 +6,8 @@
 //!
 //! A file is read in two steps: first its words (`file`), where an unknown key is an error, then what they mean together,
 //! where every mistake is gathered with its line. What comes out is complete: all defaults filled in, all names known,
-//! every trace read. Nothing here measures, starts or knows a GPU; the arrivals are numbers that depend on a seed.
+//! every trace read. [`profile`] has what is known of the workloads themselves: the kernels that were seen on a card.
+//! Nothing here measures, starts or knows a GPU; the arrivals are numbers that depend on a seed.
 //!
 //! ```
 //! let text = r#"
@@ -41,6 +42,7 @@ mod error;
 mod file;
 mod mode;
 mod only;
+pub mod profile;
 mod scenario;
 mod slo;
 mod span;

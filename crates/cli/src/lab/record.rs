@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::crew::Stop;
-use lab::profile::{Recorder, named};
+use lab::profile::Recorder;
+use scenario::profile::named;
 use scenario::{Device, Workload};
 
 use super::arguments::RecordOptions;

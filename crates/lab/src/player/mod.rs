@@ -30,10 +30,10 @@ use std::thread;
 use std::time::Instant;
 
 use model::{Class, Nanos};
+use scenario::profile::Profile;
 
 use crate::Error;
 use crate::crew::Stream;
-use crate::profile::Profile;
 use performer::{Performer, Run};
 use plan::Plan;
 use protocol::{Gpu, Order, ReadyTenant, Reply, Spec, TenantSpec};
@@ -115,7 +115,7 @@ impl Player {
         let given = self.profiles.as_deref().map(|folder| Profile::in_folder(folder, workload));
         match given.transpose()?.flatten() {
             Some(profile) => Ok(profile),
-            None => Profile::built_in(workload),
+            None => Ok(Profile::built_in(workload)?),
         }
     }
 }

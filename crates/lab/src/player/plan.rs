@@ -1,15 +1,15 @@
 //! What one request or iteration hands to the GPU: kernels with their times, made of a workload or of its profile.
 //!
-//! A profile's blocks are taken together as far as nobody can tell (`profiles/README.md` says how and what it costs), so
+//! A profile's blocks are taken together as far as nobody can tell (`profiles/README.md` of `scenario` says how and what it costs), so
 //! that a software GPU on two cores keeps the pace.
 
 use model::Nanos;
+use scenario::profile::{self, Profile};
 use scenario::{Burst, Grid, Workload};
 
 use super::card::Card;
 use crate::Error;
 use crate::driver::Shape;
-use crate::profile::{self, Profile};
 
 /// Waves of a recorded kernel that are shorter than this are taken together.
 const SHORTEST_WAVE: Nanos = Nanos::from_micros(500);

@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 use scenario::Workload;
+use scenario::profile::{self, Profile};
 
 use super::card::Card;
 use super::plan::Plan;
 use super::protocol::{Order, Spec};
 use super::*;
-use crate::profile::{self, Profile};
 
 fn workload(keys: &str) -> Workload {
     serde_json::from_str(keys).unwrap()
@@ -104,7 +104,7 @@ fn tokens_come_with_the_parts() {
 #[test]
 fn what_cannot_be_played_is_refused() {
     let refusal = |keys: &str, slowdown, card: &Card| {
-        Plan::of(&workload(keys), slowdown, card, &|id| Profile::built_in(id)).unwrap_err().to_string()
+        Plan::of(&workload(keys), slowdown, card, &|id| Ok(Profile::built_in(id)?)).unwrap_err().to_string()
     };
     let long = r#"{"model":"grid","blocks":1,"block":"1s"}"#;
     assert!(refusal(long, 20.0, &Card::software(132)).contains("smaller slowdown"));

@@ -1,13 +1,14 @@
-//! Taking profiles: a worker is started for each workload and asked which kernels its request consists of.
+//! Taking profiles: a worker is started for each workload and asked which kernels its request consists of. What a profile
+//! is, `scenario` knows.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use scenario::profile::Profile;
 use scenario::{Task, Torch, Worker as Kind, Workload};
 
-use super::Profile;
 use crate::crew::{Order, Reply, Spec, Start, Stop, Stream, TenantSpec, Worker};
 use crate::{Error, workers};
 

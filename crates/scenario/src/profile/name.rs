@@ -1,6 +1,6 @@
 //! Workloads as they are named: by the name of their profile, or as a scenario file writes them.
 
-use scenario::{MODELS, Workload};
+use crate::workload::{MODELS, Workload};
 use serde_json::{Map, Value};
 
 /// The workload that a word means: `vgg19-inference-eager-b1`, or `{ model = "vgg19", batch = 1 }`.
@@ -58,10 +58,10 @@ mod tests {
 
     #[test]
     fn every_workload_of_the_suites_is_found_by_its_name() {
-        for suite in scenario::Suite::names() {
-            let suite = scenario::Suite::named(suite).unwrap();
+        for suite in crate::Suite::names() {
+            let suite = crate::Suite::named(suite).unwrap();
             for tenant in suite.scenarios.iter().flat_map(|scenario| &scenario.tenants) {
-                if tenant.workload.worker() != scenario::Worker::Synthetic {
+                if tenant.workload.worker() != crate::Worker::Synthetic {
                     assert_eq!(named(&tenant.workload.id()), Ok(tenant.workload.clone()));
                 }
             }

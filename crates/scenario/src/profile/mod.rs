@@ -1,16 +1,14 @@
 //! Profiles: which kernels a request or an iteration of a workload consists of, as they were seen on a card.
 //!
-//! A profile is data that is committed (`profiles/`), and what a tenant on the software GPU replays: how many kernels,
+//! A profile is data that is committed (`profiles/`), and what a tenant on the software GPU replays and a simulator computes with: how many kernels,
 //! when the host hands each of them over, how many blocks it has, how many of them fit on an SM, how long a block takes.
 //! It comes from a file, so every number in it is an allegation until it is checked, and its size is bounded.
 //!
 //! * `text`: a profile as it is written, one kernel to a line
-//! * `recorder`: how one is taken
 //! * `name`: workloads by their names
 //! * the table of those that are built in, made by `build.rs` from the folder
 
 mod name;
-mod recorder;
 mod text;
 
 use std::collections::BTreeMap;
@@ -19,7 +17,6 @@ use std::path::Path;
 use serde::Deserialize;
 
 pub use name::named;
-pub use recorder::Recorder;
 
 use crate::Error;
 
