@@ -85,6 +85,10 @@ pub struct Work {
     pub graph: bool,
     /// Whether the host waits for the GPU at the end of a job. One that does not prepares the next job meanwhile.
     pub waits: bool,
+    /// The steps, by their places in order, before which the host waits until the GPU has done everything before them: a token
+    /// is looked at before the next one is begun. The step's `host` counts from the end of that wait. With `graph`, each
+    /// stretch between two waits is a graph of its own.
+    pub syncs: Vec<u32>,
     /// How long jobs are, times what the steps say: one of these is drawn for each job. Empty: all are as the steps say.
     pub factors: Vec<f64>,
 }
@@ -170,6 +174,10 @@ impl Tenant {
         let wrong = |what| Err(Error::Tenant { name: self.name.clone(), what });
         if self.work.steps.is_empty() {
             return wrong("a job needs at least one kernel");
+        }
+        let places = self.work.syncs.iter().map(|&place| place as usize);
+        if !self.work.syncs.is_sorted() || places.max().is_some_and(|last| last >= self.work.steps.len()) {
+            return wrong("the host waits before a step that is there, in their order");
         }
         if self.work.factors.iter().any(|&factor| !(MIN_FACTOR..=MAX_FACTOR).contains(&factor)) {
             return wrong("a job's factor must lie between 0.001 and 1,000");
