@@ -45,6 +45,22 @@ impl Kind {
     }
 }
 
+impl Dials {
+    /// The same within what makes sense: whatever a hand, a file or a stray write has made of them, nothing waits for ever
+    /// because of a dial, and nothing goes round without a pause.
+    pub fn sane(self) -> Dials {
+        let second = Nanos::from_millis(1_000);
+        Dials {
+            kind: self.kind,
+            quiet: self.quiet.min(second),
+            threshold: self.threshold.clamp(Nanos::from_micros(1), second),
+            in_flight: self.in_flight.clamp(Nanos::from_micros(10), second),
+            beside: self.beside.min(Nanos::from_millis(10)),
+            solo_share: self.solo_share.min(1_000),
+        }
+    }
+}
+
 impl Default for Dials {
     fn default() -> Dials {
         Dials {
@@ -71,6 +87,27 @@ impl FromStr for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sane_dials_stay_as_they_are_and_others_become_sane() {
+        assert_eq!(Dials::default().sane(), Dials::default());
+        let kind = Kind::Gaps;
+        let (most, least) = (Nanos::MAX, Nanos::ZERO);
+        for any in [most, least] {
+            let wild = Dials {
+                kind,
+                quiet: any,
+                threshold: any,
+                in_flight: any,
+                beside: any,
+                solo_share: u32::MAX,
+            };
+            let tame = wild.sane();
+            assert_eq!(tame.sane(), tame);
+            assert!(tame.threshold > least && tame.in_flight > least && tame.quiet < most, "{tame:?}");
+            assert_eq!((tame.kind, tame.solo_share), (kind, 1_000));
+        }
+    }
 
     #[test]
     fn kinds_round_trip() {

@@ -1,0 +1,215 @@
+//! The controller: how much of the slack may be spent, found out by trying.
+//!
+//! There are many dials and one question: how bold may best-effort work be? So there is one number, the *level*, and a table that
+//! says how the dials stand at each: from nearly `strict` at the bottom, by shorter quiet windows and shorter gaps, to blocks
+//! that run beside a request at the top. Each step up gives best-effort work a little more of the tenant's time.
+//!
+//! **Fast down, slowly up.** The tenant that has spent most of its slack counts. At nine tenths, half of the levels go at once,
+//! and half of the rest soon after if that was not enough. Below seven tenths the level goes up by one, but only after enough
+//! requests were seen at the level before to know what it costs. Between the two it stays.
+//!
+//! **No evidence, no change.** While best-effort work is hardly there, a fast answer does not show that it is harmless,
+//! nor a slow one that it is guilty: the level stays, and does not run up to a height that nobody has tried (which would be
+//! paid for when best-effort work comes back).
+//!
+//! **It comes to rest.** A controller that only goes up and down would never stop doing so: each time it climbs to the level that
+//! is too much, finds out, falls, and climbs again. So it remembers which level was too much, and stays below. Things may
+//! have become better since, so it tries again, but waits twice as long each time that it was wrong, up to an hour and a
+//! half: a plant that does not change is tried a few times, and then left in peace. When the circumstances have changed
+//! (requests come half or twice as often, best-effort work can be stopped in half or twice the time, a tenant came or left),
+//! what was learned under others is forgotten.
+
+use model::{Dials, Kind, Nanos};
+
+use super::aim::{Report, spent};
+
+/// How many levels there are.
+pub const LEVELS: u32 = TABLE.len() as u32;
+/// The level at which the dials stand as by default.
+pub const START: u32 = 8;
+
+/// When so much of the slack is spent, in thousandths, the level falls.
+const NEAR: u32 = 900;
+/// Below so much it may rise.
+const FAR: u32 = 700;
+/// So many requests are seen at a level before it rises.
+const EVIDENCE: u32 = 200;
+/// And for so many looks it is left alone, also if requests are many.
+const REST: u32 = 5;
+/// So many looks after a fall it is seen whether another is needed: percentiles still tell of the level before.
+const SETTLE: u32 = 3;
+/// The GPU is busy with best-effort work for at least this part of the time, in thousandths, if it is to be blamed or trusted.
+const PRESENT: u32 = 10;
+/// For so many looks a level that was too much is not tried again, the first time and at the most.
+const PENANCE: (u32, u32) = (100, 51_200);
+/// A rate is an average over so many looks.
+const RATE_OVER: u32 = 64;
+
+/// At each level: quiet, threshold, in flight, beside; in microseconds. The bounds of each dial are its first and last row.
+const TABLE: [[u64; 4]; 17] = [
+    [2_000, 10_000, 500, 0],
+    [1_400, 5_000, 700, 0],
+    [1_000, 2_000, 1_000, 0],
+    [700, 1_000, 1_400, 0],
+    [500, 500, 2_000, 0],
+    [350, 250, 2_800, 0],
+    [200, 120, 4_000, 0],
+    [140, 80, 5_600, 0],
+    [100, 50, 8_000, 0],
+    [70, 40, 8_000, 0],
+    [50, 30, 8_000, 5],
+    [35, 25, 8_000, 10],
+    [25, 20, 8_000, 20],
+    [20, 15, 8_000, 30],
+    [15, 12, 8_000, 50],
+    [10, 10, 8_000, 100],
+    [10, 10, 8_000, 200],
+];
+
+/// What the controller remembers from one look to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    level: u32,
+    /// Requests and looks since the level changed.
+    requests: u32,
+    looks: u32,
+    /// How much of the slack was spent at the last look.
+    spent: u32,
+    /// The lowest level that was too much ([`LEVELS`]: none), and for how many looks it is not tried again.
+    too_much: u32,
+    penance: u32,
+    next_penance: u32,
+    now: Circumstances,
+    /// Under which circumstances it was too much.
+    then: Circumstances,
+}
+
+/// What a level that was too much was too much for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Circumstances {
+    tenants: u32,
+    /// Requests at a look, times [`RATE_OVER`].
+    rate: u32,
+    certificate: Nanos,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State {
+            level: START,
+            requests: 0,
+            looks: 0,
+            spent: 0,
+            too_much: LEVELS,
+            penance: 0,
+            next_penance: PENANCE.0,
+            now: Circumstances::default(),
+            then: Circumstances::default(),
+        }
+    }
+}
+
+/// One look: what the dials become, given what was seen since the last. Only those that the level governs are turned, and
+/// only under this policy.
+pub fn tune(dials: Dials, state: State, reports: &[Report]) -> (Dials, State) {
+    if dials.kind != Kind::Slo {
+        return (dials, state);
+    }
+    let state = state.look(reports);
+    (dials_at(state.level, dials), state)
+}
+
+/// The dials at a level.
+pub fn dials_at(level: u32, dials: Dials) -> Dials {
+    let row = TABLE[level.min(LEVELS - 1) as usize];
+    let [quiet, threshold, in_flight, beside] = row.map(Nanos::from_micros);
+    Dials { quiet, threshold, in_flight, beside, ..dials }
+}
+
+impl State {
+    /// From 0 to below [`LEVELS`].
+    pub fn level(&self) -> u32 {
+        self.level
+    }
+
+    fn look(self, reports: &[Report]) -> State {
+        let mut state = self.sane().notice(reports);
+        state.looks = state.looks.saturating_add(1);
+        state.penance = state.penance.saturating_sub(1);
+        // Who was asked nothing has nothing new to say.
+        let heard = reports.iter().filter(|report| report.requests > 0);
+        let present = heard.clone().any(|report| report.best_effort >= PRESENT);
+        let worst = heard.clone().filter_map(spent).max();
+        let (Some(worst), true) = (worst, present) else { return state };
+        let fewest = heard.filter(|report| spent(report).is_some()).map(|report| report.requests).min();
+        state.requests = state.requests.saturating_add(fewest.unwrap_or(0));
+        let recovers = worst < state.spent;
+        state.spent = worst;
+        match worst {
+            NEAR.. if state.looks < SETTLE || recovers => state,
+            NEAR.. => state.fall(),
+            FAR..NEAR => state,
+            ..FAR => state.rise(),
+        }
+    }
+
+    fn fall(self) -> State {
+        if self.level == 0 {
+            return self;
+        }
+        let fallen = self.at(self.level / 2);
+        // A second fall in a row says that half was not enough, and nothing new about which level was too much.
+        if self.looks < REST {
+            return fallen;
+        }
+        let next_penance = self.next_penance.saturating_mul(2).min(PENANCE.1);
+        let too_much = self.level.min(self.too_much);
+        State { too_much, penance: self.next_penance, next_penance, then: self.now, ..fallen }
+    }
+
+    fn rise(self) -> State {
+        let next = self.level + 1;
+        let tried = self.looks >= REST && self.requests >= EVIDENCE;
+        if !tried || next >= LEVELS || (next >= self.too_much && self.penance > 0) {
+            return self;
+        }
+        // Whoever has got past what was once too much need not fear it any more.
+        let too_much = if next > self.too_much { LEVELS } else { self.too_much };
+        State { too_much, ..self.at(next) }
+    }
+
+    fn at(self, level: u32) -> State {
+        State { level, requests: 0, looks: 0, ..self }
+    }
+
+    /// Sees how things are, and forgets what was learned when they were otherwise.
+    fn notice(self, reports: &[Report]) -> State {
+        let requests = reports.iter().fold(0u32, |sum, report| sum.saturating_add(report.requests));
+        let old = self.now.rate;
+        let now = Circumstances {
+            tenants: u32::try_from(reports.len()).unwrap_or(u32::MAX),
+            rate: (old - old / RATE_OVER).saturating_add(requests),
+            certificate: reports.iter().map(|report| report.certificate).max().unwrap_or_default(),
+        };
+        let known = self.too_much < LEVELS;
+        if known && now.differ(self.then) {
+            return State { now, too_much: LEVELS, penance: 0, next_penance: PENANCE.0, ..self };
+        }
+        State { now, ..self }
+    }
+
+    /// Any numbers are a state.
+    fn sane(self) -> State {
+        let next_penance = self.next_penance.clamp(PENANCE.0, PENANCE.1);
+        State { level: self.level.min(LEVELS - 1), too_much: self.too_much.min(LEVELS), next_penance, ..self }
+    }
+}
+
+impl Circumstances {
+    fn differ(self, then: Circumstances) -> bool {
+        let doubled = |a: u64, b: u64| a.max(b) / 2 > a.min(b);
+        self.tenants != then.tenants
+            || doubled(self.rate.into(), then.rate.into())
+            || doubled(self.certificate.0, then.certificate.0)
+    }
+}

@@ -1,0 +1,177 @@
+//! Spend a latency tenant's slack, and never more. The default.
+//!
+//! A latency tenant does not need the GPU to be empty; it needs its answers in time. What lies between how long its requests
+//! take and how long they may take is its *slack*, and best-effort work may have that much of its time. The policy has
+//! two halves. This one decides, many times a second, and only compares moments. The other (`control`) looks ten times a
+//! second at what came of it, and turns the dials that this one goes by.
+//!
+//! Each latency tenant sets a limit, and what may be started is what all limits allow.
+//!
+//! * It has work. Blocks may run *beside* it, up to the length that the controller found it to bear (`beside`, and no more
+//!   than the slack of this request); where contexts cannot run at the same time, none. Gaps inside the request are used as in `gaps`.
+//! * It had work until a moment ago: nobody, for `quiet`.
+//! * Its next request is expected: only what can be stopped in time. What is started at a moment `t` must be off at the
+//!   latest by the earliest arrival plus the slack, so it may take `slack + (early - t)` to stop, and at any time `slack`.
+//! * Nothing is known of its next request, or it has not come when it should have: anything.
+//!
+//! **Nobody starves.** A tenant whose work can never be stopped in time would never run beside one whose requests may always
+//! come. It is let in for one piece when it has waited [`PATIENCE`] times as long as that takes to stop. So it harms at most one in
+//! so many requests, fewer than a 99th percentile sees.
+
+mod aim;
+mod control;
+
+use model::{Forecast, Nanos};
+
+use crate::gaps::{self, Gap};
+use crate::{Activity, BestEffort, Decision, Latency, View, Who, Why, grant, strict};
+
+pub use aim::{Aim, Report, Typical, aim, slack};
+pub use control::{LEVELS, START, State, dials_at, tune};
+
+/// How many times longer than it takes to stop somebody waits until it is let in for one piece.
+pub const PATIENCE: u32 = 200;
+/// But nobody waits longer than this.
+const LONGEST_WAIT: Nanos = Nanos::from_millis(30_000);
+/// By how much a request may be later than expected, besides what the forecast itself is vague.
+const LATE: Nanos = Nanos::from_millis(1);
+
+/// What a latency tenant lets others start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limit {
+    longest: Nanos,
+    until: Nanos,
+    again: Nanos,
+    why: Why,
+}
+
+pub fn decide(view: &View) -> Decision {
+    let limits = view.latency.iter().map(|tenant| limit(tenant, view));
+    let limit = limits.fold(Limit::NONE, |all, one| all.and(one, view.now));
+    let idle = strict::keep_away(view).is_none();
+    if let Some(tenant) = waited(view, limit).filter(|_| idle) {
+        return one_piece(tenant, view.now);
+    }
+    let grant = limit.grant(view);
+    if grant.longest_at(view.now) == Nanos::ZERO && grant::interested(view).next().is_some() {
+        return Decision::nobody(limit.why, grant.again);
+    }
+    if limit.why == Why::Gap && limit.longest == Nanos::ZERO {
+        return gaps::fill(view, Gap { start: view.now, end: limit.until });
+    }
+    grant::to_whom(view, grant)
+}
+
+/// When a request that was expected is not expected any more.
+pub(crate) fn overdue_at(next: Forecast) -> Nanos {
+    next.likely.max(next.early) + next.likely.since(next.early) + LATE
+}
+
+fn limit(tenant: &Latency, view: &View) -> Limit {
+    match tenant.activity {
+        Activity::Active { .. } => during(tenant, view),
+        Activity::Idle { .. } => between(tenant, view),
+    }
+}
+
+/// While a request is under way.
+fn during(tenant: &Latency, view: &View) -> Limit {
+    // Contexts that take turns cannot run beside each other.
+    let beside = if view.exclusive { Nanos::ZERO } else { view.dials.beside.min(tenant.slack) };
+    let slack = if beside > Nanos::ZERO { Why::Slack } else { Why::LatencyWork };
+    let work = Limit { longest: beside, until: Nanos::ZERO, again: Nanos::MAX, why: slack };
+    let Some(gap) = gaps::of(tenant) else { return work };
+    if !gaps::is_worth(gap, view) {
+        let why = if beside > Nanos::ZERO { slack } else { Why::ShortGap };
+        return Limit { again: gaps::look_again(gap, view), why, ..work };
+    }
+    if view.now < gap.start {
+        return Limit { again: gap.start, ..work };
+    }
+    Limit { until: gap.end, again: gap.end, why: Why::Gap, ..work }
+}
+
+/// While it waits for its next request.
+fn between(tenant: &Latency, view: &View) -> Limit {
+    if let Some(end) = strict::window(&tenant.activity, view.dials.quiet, view.now) {
+        return Limit { longest: Nanos::ZERO, until: Nanos::ZERO, again: end, why: Why::Quiet };
+    }
+    let overdue = overdue_at(tenant.next);
+    if !tenant.next.is_known() || overdue <= view.now {
+        return Limit::NONE;
+    }
+    let until = tenant.next.early + tenant.slack;
+    Limit { longest: tenant.slack, until, again: overdue, why: Why::NearArrival }
+}
+
+impl Limit {
+    const NONE: Limit = Limit { longest: Nanos::MAX, until: Nanos::MAX, again: Nanos::MAX, why: Why::Idle };
+
+    /// What both allow. Length and moment are taken apart, which is a little stricter than need be where one tenant has more
+    /// slack and another comes later, and never bolder. The reason is that of the stricter one.
+    fn and(self, other: Limit, now: Nanos) -> Limit {
+        let strictness = |limit: &Limit| (limit.longest.max(limit.until.since(now)), limit.why as u8);
+        let why = if strictness(&other) < strictness(&self) { other.why } else { self.why };
+        Limit {
+            longest: self.longest.min(other.longest),
+            until: self.until.min(other.until),
+            again: self.again.min(other.again),
+            why,
+        }
+    }
+
+    /// As a grant. Asks again when the next of those who may run now would have to leave.
+    fn grant(self, view: &View) -> Decision {
+        let pieces = if self.why == Why::Gap { gaps::OUTSTANDING } else { u32::MAX };
+        let grant = Decision {
+            who: Who::All,
+            longest: self.longest,
+            until: self.until,
+            in_flight: view.dials.in_flight,
+            pieces,
+            again: self.again,
+            lead: None,
+            why: self.why,
+        };
+        let limited = |tenant: &&BestEffort| tenant.certificate > self.longest;
+        if self.why == Why::NearArrival && !grant::interested(view).any(|tenant| limited(&tenant)) {
+            // An arrival that nobody has to be kept away from is none.
+            return Decision { why: Why::Idle, again: Nanos::MAX, ..grant };
+        }
+        let leaving =
+            grant::interested(view).filter(limited).map(|tenant| grant.leaves_at(tenant.certificate));
+        let next = leaving.filter(|&moment| moment > view.now).min().unwrap_or(Nanos::MAX);
+        let letting =
+            grant::interested(view).filter(limited).map(let_in_at).filter(|&moment| moment > view.now);
+        let next = next.min(letting.min().unwrap_or(Nanos::MAX));
+        Decision { again: self.again.min(next), ..grant }
+    }
+}
+
+/// When somebody has waited long enough to be let in whatever it does.
+fn let_in_at(tenant: &BestEffort) -> Nanos {
+    tenant.wanted_since + tenant.certificate.scaled(PATIENCE, 1).min(LONGEST_WAIT)
+}
+
+/// Who has waited long enough: the one who has waited longest of those.
+fn waited<'a>(view: &View<'a>, limit: Limit) -> Option<&'a BestEffort> {
+    let longest = limit.longest.max(limit.until.since(view.now));
+    let refused = grant::interested(view).filter(|tenant| !tenant.runs && tenant.certificate > longest);
+    let waited = refused.filter(|tenant| let_in_at(tenant) <= view.now);
+    // Where one at a time runs, nobody is let in while another has its turn.
+    let free = !view.exclusive || !view.best_effort.iter().any(|tenant| tenant.runs);
+    waited.filter(|_| free).min_by_key(|tenant| (tenant.wanted_since, tenant.seat))
+}
+
+fn one_piece(tenant: &BestEffort, now: Nanos) -> Decision {
+    Decision {
+        who: Who::One(tenant.seat),
+        longest: tenant.certificate,
+        until: Nanos::ZERO,
+        in_flight: tenant.certificate,
+        pieces: 1,
+        again: now + tenant.certificate,
+        lead: None,
+        why: Why::Waited,
+    }
+}
