@@ -8,6 +8,9 @@ pub enum Error {
     SameName(String),
     #[error("{0} is too long for a simulation")]
     TooLong(Nanos),
+    /// What was to be put on the stage is not as it should be.
+    #[error("{0}")]
+    Stage(String),
     #[error("tenant `{name}`: {what}")]
     Tenant { name: String, what: &'static str },
 }

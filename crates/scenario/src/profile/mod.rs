@@ -16,7 +16,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-pub use name::named;
+pub use name::{named, workload};
 
 use crate::Error;
 

@@ -17,6 +17,40 @@ pub fn named(word: &str) -> Result<Workload, String> {
     if workload.id() == word { Ok(workload) } else { Err(format!("`{word}` is called {}", workload.id())) }
 }
 
+/// The workload whose [`Workload::id`] this is, synthetic or not.
+pub fn workload(id: &str) -> Result<Workload, String> {
+    match synthetic(id) {
+        Some(keys) => serde_json::from_value(keys.into()).map_err(|error| format!("{id}: {error}")),
+        None => named(id),
+    }
+}
+
+/// The keys of `burst-10x132x20us-gap1500us` and `grid-1056x5ms`.
+fn synthetic(id: &str) -> Option<Map<String, Value>> {
+    let count = |text: &str| text.parse::<u32>().ok().map(Value::from);
+    let (model, rest) = id.split_once('-')?;
+    let (shape, gap) = match rest.split_once("-gap") {
+        Some((shape, gap)) => (shape, Some(gap)),
+        None => (rest, None),
+    };
+    let numbers: Vec<&str> = shape.split('x').collect();
+    let mut keys: Map<String, Value> = [("model".to_owned(), Value::from(model))].into_iter().collect();
+    match (model, &numbers[..]) {
+        ("burst", [launches, blocks, block]) => {
+            keys.insert("launches".to_owned(), count(launches)?);
+            keys.insert("blocks".to_owned(), count(blocks)?);
+            keys.insert("block".to_owned(), Value::from(*block));
+        }
+        ("grid", [blocks, block]) => {
+            keys.insert("blocks".to_owned(), count(blocks)?);
+            keys.insert("block".to_owned(), Value::from(*block));
+        }
+        _ => return None,
+    }
+    keys.extend(gap.map(|gap| ("gap".to_owned(), Value::from(gap))));
+    Some(keys)
+}
+
 /// As in a scenario file.
 fn written(table: &str) -> Result<Workload, String> {
     #[derive(serde::Deserialize)]
@@ -66,6 +100,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_id_of_the_suites_means_its_workload_again() {
+        for suite in crate::Suite::names() {
+            let suite = crate::Suite::named(suite).unwrap();
+            for tenant in suite.scenarios.iter().flat_map(|scenario| &scenario.tenants) {
+                assert_eq!(workload(&tenant.workload.id()), Ok(tenant.workload.clone()));
+            }
+        }
+        assert!(workload("burst-10x132").unwrap_err().contains("names no workload"));
+        assert!(workload("grid-0x5ms").unwrap_err().contains("between 1 and"));
     }
 
     #[test]
