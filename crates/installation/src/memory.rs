@@ -1,7 +1,8 @@
-//! The memory folder: what is kept from one run to the next, so that it need not be found out again.
+//! The memory folders: what is kept from one run to the next, so that it need not be found out again.
 //!
-//! `EBB_GUARD_CACHE` if set, else `$XDG_CACHE_HOME/ebb/guard`, else `~/.cache/ebb/guard`. All of it may be thrown away at
-//! any time. `EBB_GUARD_CACHE=off` keeps nothing.
+//! For rewritten kernels: `EBB_GUARD_CACHE` if set, else `$XDG_CACHE_HOME/ebb/guard`, else `~/.cache/ebb/guard`. For what kernels
+//! were seen to take, in the same way, `EBB_PROFILES` and `ebb/profiles`. All of it may be thrown away at any time. A variable
+//! that is `off` keeps nothing.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The variable that names the folder.
 pub const VARIABLE: &str = "EBB_GUARD_CACHE";
+/// The variable that names the folder of profiles.
+pub const PROFILES_VARIABLE: &str = "EBB_PROFILES";
 
 /// In the folder: kernels that were found not to be what they seemed, a line each.
 pub const DEMOTIONS: &str = "demotions";
@@ -19,19 +22,24 @@ pub const TWIN: &str = "twin";
 
 /// The folder of this user; `None` where nothing is to be kept, or where nobody says where.
 pub fn folder() -> Option<PathBuf> {
-    wanted(|name| std::env::var_os(name))
+    wanted(VARIABLE, "ebb/guard", |name| std::env::var_os(name))
 }
 
-fn wanted(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+/// The folder of this user's profiles; `None` where nothing is to be kept, or where nobody says where.
+pub fn profiles() -> Option<PathBuf> {
+    wanted(PROFILES_VARIABLE, "ebb/profiles", |name| std::env::var_os(name))
+}
+
+fn wanted(named: &str, usual: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty());
-    match set(VARIABLE) {
+    match set(named) {
         Some(off) if off == "off" => return None,
         Some(folder) => return Some(PathBuf::from(folder)).filter(|folder| folder.is_absolute()),
         None => {}
     }
     let base = set("XDG_CACHE_HOME").map(PathBuf::from).filter(|base| base.is_absolute());
     let base = base.or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
-    base.filter(|base| base.is_absolute()).map(|base| base.join("ebb/guard"))
+    base.filter(|base| base.is_absolute()).map(|base| base.join(usual))
 }
 
 /// Makes the folder if it is missing. One that somebody else could write to is refused: what lies in it is run.
@@ -67,7 +75,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     fn with(set: &'static [(&str, &str)]) -> Option<PathBuf> {
-        wanted(|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value)))
+        wanted(VARIABLE, "ebb/guard", |name| {
+            set.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
+        })
     }
 
     #[test]
