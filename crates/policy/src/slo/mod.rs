@@ -47,7 +47,9 @@ struct Limit {
 
 pub fn decide(view: &View) -> Decision {
     let limits = view.latency.iter().map(|tenant| limit(tenant, view));
-    let limit = limits.fold(Limit::NONE, |all, one| all.and(one, view.now));
+    let limit = limits.clone().fold(Limit::NONE, Limit::and);
+    let strictest = limits.min_by_key(|limit| limit.strictness(view.now));
+    let limit = Limit { why: strictest.map_or(Why::Idle, |limit| limit.why), ..limit };
     let idle = strict::keep_away(view).is_none();
     if let Some(tenant) = waited(view, limit).filter(|_| idle) {
         return one_piece(tenant, view.now);
@@ -56,7 +58,8 @@ pub fn decide(view: &View) -> Decision {
     if grant.longest_at(view.now) == Nanos::ZERO && grant::interested(view).next().is_some() {
         return Decision::nobody(limit.why, grant.again);
     }
-    if limit.why == Why::Gap && limit.longest == Nanos::ZERO {
+    let active = view.latency.iter().any(|tenant| tenant.is_active());
+    if active && limit.longest == Nanos::ZERO {
         return gaps::fill(view, Gap { start: view.now, end: limit.until });
     }
     grant::to_whom(view, grant)
@@ -101,34 +104,37 @@ fn between(tenant: &Latency, view: &View) -> Limit {
         return Limit::NONE;
     }
     let until = tenant.next.early + tenant.slack;
-    Limit { longest: tenant.slack, until, again: overdue, why: Why::NearArrival }
+    let again = overdue.min(view.now + LONGEST_WAIT);
+    Limit { longest: tenant.slack, until, again, why: Why::NearArrival }
 }
 
 impl Limit {
     const NONE: Limit = Limit { longest: Nanos::MAX, until: Nanos::MAX, again: Nanos::MAX, why: Why::Idle };
 
     /// What both allow. Length and moment are taken apart, which is a little stricter than need be where one tenant has more
-    /// slack and another comes later, and never bolder. The reason is that of the stricter one.
-    fn and(self, other: Limit, now: Nanos) -> Limit {
-        let strictness = |limit: &Limit| (limit.longest.max(limit.until.since(now)), limit.why as u8);
-        let why = if strictness(&other) < strictness(&self) { other.why } else { self.why };
+    /// slack and another comes later, and never bolder.
+    fn and(self, other: Limit) -> Limit {
         Limit {
             longest: self.longest.min(other.longest),
             until: self.until.min(other.until),
             again: self.again.min(other.again),
-            why,
+            why: self.why,
         }
+    }
+
+    /// What makes one limit the reason among several.
+    fn strictness(&self, now: Nanos) -> (Nanos, u8) {
+        (self.longest.max(self.until.since(now)), self.why as u8)
     }
 
     /// As a grant. Asks again when the next of those who may run now would have to leave.
     fn grant(self, view: &View) -> Decision {
-        let pieces = if self.why == Why::Gap { gaps::OUTSTANDING } else { u32::MAX };
         let grant = Decision {
             who: Who::All,
             longest: self.longest,
             until: self.until,
             in_flight: view.dials.in_flight,
-            pieces,
+            pieces: u32::MAX,
             again: self.again,
             lead: None,
             why: self.why,
