@@ -124,8 +124,8 @@ impl Job {
         site.control.is_done(Own::Helper, self.number)
     }
 
-    /// Opens the gates of lanes that are whole, and remembers how far the first that is not has come.
-    pub fn finish(&self, site: &'static Site, aways: &Aways<'_>) -> Option<()> {
+    /// Opens the gates of lanes that are whole, and remembers how far the first that is not has come. Whether all are whole.
+    pub fn finish(&self, site: &'static Site, aways: &Aways<'_>) -> Option<bool> {
         let cut_again = aways.helper();
         for entry in &self.entries[..self.count] {
             let lane = Lane::at(site, entry.number);
@@ -133,14 +133,14 @@ impl Job {
             let has = |at: At| cut_again != 0 && ring.serial(at) == cut_again;
             if ring.before(entry.gate).any(has) {
                 lane.state().remains.store(cut_again, Ordering::Relaxed);
-                break;
+                return Some(false);
             }
             if entry.part == Part::All {
                 lane.state().remains.store(0, Ordering::Relaxed);
                 site.control.make_whole(entry.number)?;
             }
         }
-        Some(())
+        Some(true)
     }
 
     /// Blocks waited for others, and left when those were given to them: such a kernel is not cut again.

@@ -29,6 +29,8 @@ const IDLE: Nanos = Nanos::from_millis(250);
 const SOON: Nanos = Nanos::from_micros(20);
 const LATER: Nanos = Nanos::from_micros(200);
 const MUCH_LATER: Nanos = Nanos::from_millis(2);
+/// A lane that stands at its gate for so long, though nobody stops it, was cut.
+const STUCK: Nanos = Nanos::from_millis(1);
 
 /// What is to become of this process's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +88,15 @@ struct Stage {
     /// Since when no lane has arrived anywhere, and at how many gates they had then. It outlasts stops and resumes: who stops
     /// often must not keep the watchdog from its work.
     still: Option<(Nanos, u32)>,
+}
+
+impl Stage {
+    /// Since when no lane has arrived anywhere, of which so many arrivals are known now.
+    fn still_since(&mut self, arrivals: u32, now: Nanos) -> Nanos {
+        let still = self.still.filter(|(_, then)| *then == arrivals).unwrap_or((now, arrivals));
+        self.still = Some(still);
+        still.0
+    }
 }
 
 pub struct Steward {
@@ -179,7 +190,7 @@ impl Steward {
         self.know(place, site);
         let rest = self.tend_job(place, site, now);
         let next = match (self.stages[place].phase, wish) {
-            (Phase::Running, Wish::Go) => Some(IDLE),
+            (Phase::Running, Wish::Go) => self.mind(place, site, again, now),
             (Phase::Running | Phase::Resuming { .. }, Wish::Stop) => self.begin_stop(place, site, now),
             (Phase::Stopping { since }, Wish::Stop) => self.drain(place, site, since, now),
             (Phase::Stopped, Wish::Stop) => Some(IDLE),
@@ -199,6 +210,32 @@ impl Steward {
             // Somebody may have raised the word since it was made.
             stage.phase = Phase::Stopped;
         }
+    }
+
+    /// Everything runs, as far as we know. But a stop word is raised by a stream of somebody else's, and what a stream does
+    /// may come late: when the work it was raised for is done, and we have lowered the word. Then lanes are cut and nobody
+    /// is told.
+    fn mind(
+        &mut self,
+        place: usize,
+        site: &'static Site,
+        again: &mut dyn FnMut() -> bool,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        let stage = &mut self.stages[place];
+        if site.lanes().all(|lane| lane.gates() == lane.passed()) {
+            stage.still = None;
+            return Some(IDLE);
+        }
+        if !site.lanes().any(|lane| lane.arrived() != lane.passed()) {
+            stage.still = None;
+            return Some(MUCH_LATER);
+        }
+        let still = stage.still_since(arrivals(site), now);
+        if now.since(still) < STUCK {
+            return Some(LATER);
+        }
+        self.begin_resume(place, site, again, now)
     }
 
     fn begin_stop(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<Nanos> {
@@ -302,7 +339,12 @@ impl Steward {
             }
             job.finish(site, &aways)
         });
-        if finished.is_some() {
+        if let Some(whole) = finished {
+            let stage = &mut self.stages[place];
+            if !whole && matches!(stage.phase, Phase::Resuming { .. }) {
+                // Somebody has raised the word since it was lowered. If he has no more work, it must be lowered again.
+                stage.phase = Phase::Stopped;
+            }
             return SOON;
         }
         let rest = pace(now.since(job.began));
@@ -312,11 +354,10 @@ impl Steward {
 
     /// What does not arrive may be waiting for blocks that were turned away.
     fn watch_over(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<()> {
-        let arrived = site.lanes().fold(0, |sum: u32, lane| sum.wrapping_add(lane.arrived()));
+        let arrived = arrivals(site);
         let stage = &mut self.stages[place];
-        let still = stage.still.filter(|(_, then)| *then == arrived).unwrap_or((now, arrived));
-        stage.still = Some(still);
-        if stage.job.is_some() || !watchdog::is_due(still.0, now) {
+        let still = stage.still_since(arrived, now);
+        if stage.job.is_some() || !watchdog::is_due(still, now) {
             return Some(());
         }
         let aways = site.control.aways()?;
@@ -329,6 +370,11 @@ impl Steward {
         // No stop may keep from them what they wait for.
         self.begin_job(place, site, plan, &aways, site.control.zero(), now)
     }
+}
+
+/// At how many gates all lanes together have arrived.
+fn arrivals(site: &'static Site) -> u32 {
+    site.lanes().fold(0, |sum: u32, lane| sum.wrapping_add(lane.arrived()))
 }
 
 pub fn has_arrived(lane: Lane, gate: u32) -> bool {
