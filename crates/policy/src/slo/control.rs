@@ -70,9 +70,10 @@ const TABLE: [[u64; 4]; 17] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     level: u32,
-    /// Requests and looks since the level changed.
+    /// Requests and looks since the level changed, and whether it fell then.
     requests: u32,
     looks: u32,
+    fell: bool,
     /// How much of the slack was spent at the last look.
     spent: u32,
     /// The lowest level that was too much ([`LEVELS`]: none), and for how many looks it is not tried again.
@@ -99,6 +100,7 @@ impl Default for State {
             level: START,
             requests: 0,
             looks: 0,
+            fell: false,
             spent: 0,
             too_much: LEVELS,
             penance: 0,
@@ -157,9 +159,9 @@ impl State {
         if self.level == 0 {
             return self;
         }
-        let fallen = self.at(self.level / 2);
-        // A second fall in a row says that half was not enough, and nothing new about which level was too much.
-        if self.looks < REST {
+        let fallen = State { fell: true, ..self.at(self.level / 2) };
+        // A fall right behind another may still be for the level before, and says nothing about this one.
+        if self.fell && self.looks < REST {
             return fallen;
         }
         let next_penance = self.next_penance.saturating_mul(2).min(PENANCE.1);
@@ -179,7 +181,7 @@ impl State {
     }
 
     fn at(self, level: u32) -> State {
-        State { level, requests: 0, looks: 0, ..self }
+        State { level, requests: 0, looks: 0, fell: false, ..self }
     }
 
     /// Sees how things are, and forgets what was learned when they were otherwise.

@@ -1,0 +1,310 @@
+//! The controller on plants in memory: it finds what a tenant can bear, keeps within it, and comes to rest.
+
+mod common;
+
+use common::{dials, us};
+use model::{Dials, Kind, Nanos};
+use policy::slo::{Aim, LEVELS, Report, START, State, Typical, aim, dials_at, slack, tune};
+use proptest::prelude::*;
+
+/// What a tenant's latency does when best-effort work is as bold as the dials say.
+#[derive(Clone, Debug)]
+struct Plant {
+    solo: Typical,
+    slo: Option<Nanos>,
+    /// What each level costs, in thousandths of the solo time, from the bottom up.
+    cost: Vec<u32>,
+    /// Requests at a look.
+    requests: u32,
+    best_effort: u32,
+    /// By how much a percentile is off, in thousandths, to either side.
+    noise: u32,
+    /// Percentiles follow by one part in so many at each look.
+    inertia: u64,
+    /// What is seen at the moment.
+    seen: Typical,
+    random: u64,
+}
+
+impl Plant {
+    fn new(cost: Vec<u32>) -> Plant {
+        let solo = Typical { p50: us(1_000), p99: us(2_000) };
+        Plant {
+            solo,
+            slo: None,
+            cost,
+            requests: 60,
+            best_effort: 300,
+            noise: 0,
+            inertia: 4,
+            seen: solo,
+            random: 0x9e37_79b9_7f4a_7c15,
+        }
+    }
+
+    /// A number from 0 to below `bound`, another each time.
+    fn dice(&mut self, bound: u32) -> u32 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        u32::try_from(self.random % u64::from(bound)).expect("it is below a small number")
+    }
+
+    fn at(&self, level: u32) -> Typical {
+        let slower = |span: Nanos| span.scaled(1_000 + self.cost[level as usize], 1_000);
+        Typical { p50: slower(self.solo.p50), p99: slower(self.solo.p99) }
+    }
+
+    fn report(&mut self, level: u32) -> Report {
+        let (now, inertia) = (self.at(level), self.inertia);
+        let follow = |seen: Nanos, now: Nanos| Nanos((seen.0 * (inertia - 1) + now.0) / inertia);
+        self.seen = Typical { p50: follow(self.seen.p50, now.p50), p99: follow(self.seen.p99, now.p99) };
+        let off = 1_000 - self.noise + self.dice(2 * self.noise + 1);
+        let p99 = self.seen.p99.scaled(off, 1_000);
+        let late = self.slo.is_some_and(|slo| now.p99 > slo);
+        Report {
+            requests: self.requests,
+            missed: if late { self.requests / 20 } else { 0 },
+            observed: Typical { p50: self.seen.p50, p99 },
+            solo: Some(self.solo),
+            slo: self.slo,
+            tolerance: 50,
+            best_effort: self.best_effort,
+            certificate: us(20),
+        }
+    }
+
+    /// Whether a level keeps what was promised.
+    fn bears(&self, level: u32) -> bool {
+        let mut report = Plant { noise: 0, ..self.clone() }.report(level);
+        report.observed = self.at(level);
+        let limit = aim(&report).limit().expect("the plant says what it takes alone");
+        report.observed.p99 <= limit
+    }
+}
+
+/// The level at each look.
+fn run(plant: &mut Plant, state: &mut State, looks: usize) -> Vec<u32> {
+    let mut dials = dials(Kind::Slo);
+    let mut levels = Vec::new();
+    for _ in 0..looks {
+        let report = plant.report(state.level());
+        (dials, *state) = tune(dials, *state, &[report]);
+        assert_eq!(dials, dials_at(state.level(), dials));
+        levels.push(state.level());
+    }
+    levels
+}
+
+fn changes(levels: &[u32]) -> usize {
+    levels.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+/// Nought up to a level, and too much from there on.
+fn wall(first_bad: u32) -> Vec<u32> {
+    (0..LEVELS).map(|level| if level < first_bad { 5 } else { 200 }).collect()
+}
+
+fn ramp(step: u32) -> Vec<u32> {
+    (0..LEVELS).map(|level| level * step).collect()
+}
+
+#[test]
+fn it_starts_with_the_dials_as_they_are_by_default() {
+    assert_eq!(State::default().level(), START);
+    assert_eq!(dials_at(START, Dials::default()), Dials::default());
+}
+
+#[test]
+fn every_step_up_is_bolder_and_every_dial_stays_within_its_bounds() {
+    let all: Vec<Dials> = (0..LEVELS).map(|level| dials_at(level, Dials::default())).collect();
+    for pair in all.windows(2) {
+        let (low, high) = (pair[0], pair[1]);
+        assert!(high.quiet <= low.quiet && high.threshold <= low.threshold);
+        assert!(high.in_flight >= low.in_flight && high.beside >= low.beside);
+        assert_ne!(low, high);
+    }
+    assert!(all.iter().all(|dials| dials.sane() == *dials));
+    assert_eq!(dials_at(u32::MAX, Dials::default()), all[all.len() - 1]);
+    assert_eq!(all[0].beside, Nanos::ZERO, "at the bottom nobody runs beside a request");
+}
+
+#[test]
+fn slack_is_spent_where_there_is_some() {
+    let mut plant = Plant::new(vec![0; LEVELS as usize]);
+    let levels = run(&mut plant, &mut State::default(), 600);
+    assert_eq!(levels[599], LEVELS - 1);
+}
+
+#[test]
+fn it_tightens_at_once_and_loosens_slowly() {
+    let mut plant = Plant { inertia: 1, ..Plant::new(vec![0; LEVELS as usize]) };
+    let mut state = State::default();
+    run(&mut plant, &mut state, 600);
+    let top = state.level();
+    plant.cost = vec![300; LEVELS as usize];
+    let falling = run(&mut plant, &mut state, 30);
+    assert_eq!(falling[0], top / 2, "{falling:?}");
+    assert!(falling.iter().position(|&level| level == 0).is_some_and(|looks| looks <= 20), "{falling:?}");
+    plant.cost = vec![0; LEVELS as usize];
+    let rising = run(&mut plant, &mut state, 30);
+    assert!(rising.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{rising:?}");
+    assert!(rising[29] < START, "{rising:?}");
+}
+
+#[test]
+fn on_a_plant_that_does_not_change_it_comes_to_rest() {
+    for first_bad in (1..LEVELS).step_by(3) {
+        let mut plant = Plant::new(wall(first_bad));
+        let hours = run(&mut plant, &mut State::default(), 300_000);
+        let (first, last) = hours.split_at(100_000);
+        // A trial in an hour and a half, each of which falls by half and climbs back.
+        assert!(changes(first) < 400, "{first_bad}: {} changes in the first hours", changes(first));
+        let trials = last.windows(2).filter(|pair| pair[1] > pair[0] && pair[1] >= first_bad).count();
+        assert!(trials <= 4, "{first_bad}: {trials} trials in the hours after");
+        let bold = last.iter().filter(|&&level| level >= first_bad).count();
+        assert!(bold * 1_000 <= last.len(), "{first_bad}: {bold} looks too bold");
+        let best = last.iter().filter(|&&level| level + 1 == first_bad).count();
+        assert!(best * 100 >= last.len() * 97, "{first_bad}: {best} looks at the best level");
+    }
+}
+
+#[test]
+fn what_was_learned_under_other_circumstances_is_forgotten() {
+    let mut plant = Plant::new(wall(6));
+    let mut state = State::default();
+    run(&mut plant, &mut state, 30_000);
+    assert_eq!(state.level(), 5);
+    // Requests come four times as often, and bear more: it does not wait for an hour to find out.
+    plant.requests *= 4;
+    plant.cost = wall(12);
+    let levels = run(&mut plant, &mut state, 400);
+    assert_eq!(levels[399], 11, "{levels:?}");
+}
+
+#[test]
+fn without_evidence_nothing_changes() {
+    let mut state = State::default();
+    let absent = Plant { best_effort: 0, ..Plant::new(vec![0; LEVELS as usize]) };
+    let asleep = Plant { requests: 0, ..Plant::new(vec![0; LEVELS as usize]) };
+    // Slow, but not because of best-effort work.
+    let slow = Plant { best_effort: 0, ..Plant::new(vec![500; LEVELS as usize]) };
+    for mut plant in [absent, asleep, slow] {
+        assert!(run(&mut plant, &mut state, 1_000).iter().all(|&level| level == START));
+    }
+    let nobody_knows = Report { solo: None, slo: None, ..Plant::new(ramp(0)).report(0) };
+    for reports in [&[][..], &[nobody_knows]] {
+        let (dials, after) = tune(dials(Kind::Slo), state, reports);
+        assert_eq!((dials, after.level()), (dials_at(START, dials), START));
+    }
+}
+
+#[test]
+fn the_tenant_that_is_nearest_to_its_limit_counts() {
+    let mut fine = Plant::new(ramp(0));
+    let mut suffers = Plant { inertia: 1, ..Plant::new(ramp(20)) };
+    let mut state = State::default();
+    for _ in 0..2_000 {
+        let reports = [fine.report(state.level()), suffers.report(state.level())];
+        let backwards = [reports[1], reports[0]];
+        let (one, other) =
+            (tune(dials(Kind::Slo), state, &reports), tune(dials(Kind::Slo), state, &backwards));
+        assert_eq!(one, other);
+        state = one.1;
+    }
+    assert!(suffers.bears(state.level()) && state.level() > 0, "{state:?}");
+}
+
+#[test]
+fn an_objective_that_cannot_be_kept_alone_is_recognised_and_keeps_out_no_more_than_it_must() {
+    let impossible = Plant { slo: Some(us(1_500)), ..Plant::new(wall(10)) };
+    let report = impossible.clone().report(0);
+    let instead = Typical { p50: us(1_050), p99: us(2_100) };
+    assert_eq!(aim(&report), Aim::Unattainable { slo: us(1_500), alone: us(2_000), instead });
+    let mut state = State::default();
+    run(&mut impossible.clone(), &mut state, 5_000);
+    assert_eq!(state.level(), 9, "as if there were no objective");
+}
+
+#[test]
+fn an_aim_is_the_objective_or_the_tenant_alone() {
+    let report = Plant::new(ramp(0)).report(0);
+    assert_eq!(aim(&report), Aim::Solo(Typical { p50: us(1_050), p99: us(2_100) }));
+    assert_eq!(aim(&Report { slo: Some(us(5_000)), ..report }), Aim::Slo(us(5_000)));
+    assert_eq!(aim(&Report { slo: Some(us(5_000)), solo: None, ..report }), Aim::Slo(us(5_000)));
+    assert_eq!(aim(&Report { solo: None, ..report }), Aim::Unknown);
+}
+
+#[test]
+fn slack_is_what_an_aim_leaves() {
+    let aim = Aim::Slo(us(5_000));
+    assert_eq!(slack(aim, Nanos::ZERO, us(1_000)), us(4_000));
+    assert_eq!(slack(aim, us(3_500), us(1_000)), us(500));
+    assert_eq!(slack(aim, us(4_500), us(1_000)), Nanos::ZERO);
+    assert_eq!(slack(Aim::Unknown, Nanos::ZERO, us(1_000)), Nanos::ZERO);
+}
+
+#[test]
+fn other_policies_are_not_tuned() {
+    for kind in Kind::ALL.into_iter().filter(|&kind| kind != Kind::Slo) {
+        let report = Plant::new(ramp(500)).report(16);
+        let (after, state) = tune(dials(kind), State::default(), &[report; 3]);
+        assert_eq!((after, state), (dials(kind), State::default()));
+    }
+}
+
+fn any_typical() -> impl Strategy<Value = Typical> {
+    (common::nanos(), common::nanos()).prop_map(|(p50, p99)| Typical { p50, p99 })
+}
+
+prop_compose! {
+    fn any_report()(
+        (requests, missed, tolerance, best_effort) in any::<(u32, u32, u32, u32)>(),
+        observed in any_typical(), solo in proptest::option::of(any_typical()),
+        slo in proptest::option::of(common::nanos()), certificate in common::nanos(),
+    ) -> Report {
+        Report { requests, missed, observed, solo, slo, tolerance, best_effort, certificate }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_reports_in_any_order_turn_the_dials_the_same_way_and_within_bounds(
+        looks in proptest::collection::vec(proptest::collection::vec(any_report(), 0..4), 1..60),
+    ) {
+        let (mut dials, mut state) = (dials(Kind::Slo), State::default());
+        for mut reports in looks {
+            let before = state.level();
+            let after = tune(dials, state, &reports);
+            reports.reverse();
+            prop_assert_eq!(after, tune(dials, state, &reports));
+            (dials, state) = after;
+            prop_assert!(state.level() < LEVELS && state.level() <= before + 1);
+            prop_assert_eq!(dials.sane(), dials);
+        }
+    }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the levels cost, as long as more costs more: in the end the tenant gets what it was promised, and best-effort work
+    /// all that costs well less than that.
+    #[test]
+    fn slack_is_spent_and_never_more(
+        steps in proptest::collection::vec(0u32..40, LEVELS as usize), noise in 0u32..4, slo in proptest::option::of(2_200u64..4_000),
+    ) {
+        let cost: Vec<u32> = steps.iter().scan(0, |sum, step| { *sum += step; Some(*sum - steps[0]) }).collect();
+        let mut plant = Plant { noise, slo: slo.map(us), ..Plant::new(cost) };
+        let mut state = State::default();
+        let levels = run(&mut plant, &mut state, 20_000);
+        let (last, best) = (&levels[10_000..], (0..LEVELS).rev().find(|&level| plant.bears(level)).unwrap_or(0));
+        let bold = last.iter().filter(|&&level| level > best).count();
+        prop_assert!(bold * 100 <= last.len(), "{bold} looks above {best}");
+        prop_assert!(changes(last) <= 60, "{} changes", changes(last));
+        let easy = (0..LEVELS).rev().find(|&level| plant.cost[level as usize] <= 30).unwrap_or(0);
+        let timid = last.iter().filter(|&&level| level < easy).count();
+        prop_assert!(timid * 20 <= last.len(), "{timid} looks below {easy}");
+    }
+}
