@@ -14,7 +14,7 @@ pub struct Dials {
     pub threshold: Nanos,
     /// How much best-effort work, as time, may be in flight.
     pub in_flight: Nanos,
-    /// While a latency tenant has work, blocks up to this length may run beside it; nought: none.
+    /// While a latency tenant has work, what leaves the GPU as fast as this may run beside it; nought: nothing.
     pub beside: Nanos,
     /// Of requests, in thousandths: for so many best-effort work is kept away, to see how long they take alone.
     pub solo_share: u32,
@@ -94,14 +94,8 @@ mod tests {
         let kind = Kind::Gaps;
         let (most, least) = (Nanos::MAX, Nanos::ZERO);
         for any in [most, least] {
-            let wild = Dials {
-                kind,
-                quiet: any,
-                threshold: any,
-                in_flight: any,
-                beside: any,
-                solo_share: u32::MAX,
-            };
+            let wild =
+                Dials { kind, quiet: any, threshold: any, in_flight: any, beside: any, solo_share: u32::MAX };
             let tame = wild.sane();
             assert_eq!(tame.sane(), tame);
             assert!(tame.threshold > least && tame.in_flight > least && tame.quiet < most, "{tame:?}");

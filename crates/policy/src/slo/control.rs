@@ -46,7 +46,7 @@ const PENANCE: (u32, u32) = (100, 51_200);
 const RATE_OVER: u32 = 64;
 
 /// At each level: quiet, threshold, in flight, beside; in microseconds. The bounds of each dial are its first and last row.
-const TABLE: [[u64; 4]; 17] = [
+const TABLE: [[u64; 4]; 18] = [
     [2_000, 10_000, 500, 0],
     [1_400, 5_000, 700, 0],
     [1_000, 2_000, 1_000, 0],
@@ -64,6 +64,7 @@ const TABLE: [[u64; 4]; 17] = [
     [15, 12, 8_000, 50],
     [10, 10, 8_000, 100],
     [10, 10, 8_000, 200],
+    [10, 10, 8_000, 400],
 ];
 
 /// What the controller remembers from one look to the next.

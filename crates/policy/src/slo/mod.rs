@@ -7,8 +7,10 @@
 //!
 //! Each latency tenant sets a limit, and what may be started is what all limits allow.
 //!
-//! * It has work. Blocks may run *beside* it, up to the length that the controller found it to bear (`beside`, and no more
-//!   than the slack of this request); where contexts cannot run at the same time, none. Gaps inside the request are used as in `gaps`.
+//! * It has work. What leaves the GPU fast enough may be there *beside* it: as fast as the controller found it to bear
+//!   (`beside`), and no slower than the slack of this request. In the shared domain these are short blocks, which run at the same
+//!   time; in the isolated domain, whatever the hardware switches away from in that time. Gaps inside the request are used as
+//!   in `gaps`.
 //! * It had work until a moment ago: nobody, for `quiet`.
 //! * Its next request is expected: only what can be stopped in time. What is started at a moment `t` must be off at the
 //!   latest by the earliest arrival plus the slack, so it may take `slack + (early - t)` to stop, and at any time `slack`.
@@ -79,8 +81,7 @@ fn limit(tenant: &Latency, view: &View) -> Limit {
 
 /// While a request is under way.
 fn during(tenant: &Latency, view: &View) -> Limit {
-    // Contexts that take turns cannot run beside each other.
-    let beside = if view.exclusive { Nanos::ZERO } else { view.dials.beside.min(tenant.slack) };
+    let beside = view.dials.beside.min(tenant.slack);
     let slack = if beside > Nanos::ZERO { Why::Slack } else { Why::LatencyWork };
     let work = Limit { longest: beside, until: Nanos::ZERO, again: Nanos::MAX, why: slack };
     let Some(gap) = gaps::of(tenant) else { return work };
@@ -142,7 +143,7 @@ impl Limit {
         let limited = |tenant: &&BestEffort| tenant.certificate > self.longest;
         if self.why == Why::NearArrival && !grant::interested(view).any(|tenant| limited(&tenant)) {
             // An arrival that nobody has to be kept away from is none.
-            return Decision { why: Why::Idle, again: Nanos::MAX, ..grant };
+            return Decision { why: Why::Idle, ..grant };
         }
         let leaving =
             grant::interested(view).filter(limited).map(|tenant| grant.leaves_at(tenant.certificate));
