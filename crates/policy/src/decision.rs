@@ -60,7 +60,7 @@ pub enum Why {
     Slack,
     /// Kept away so that a request can be seen as it is alone.
     Solo,
-    /// Nothing it has can be stopped in time, ever; it has waited long enough for one piece.
+    /// What it has cannot be stopped in time; it has waited long enough to run a piece of it nevertheless.
     Waited,
 }
 

@@ -57,12 +57,16 @@ pub fn charge(tenant: &BestEffort, used: Nanos) -> Nanos {
     token::charge(used, weight(tenant.weight, tenant.priority), tenant.siblings)
 }
 
-/// Whose turn it is: who runs, until it is a quantum ahead, or else who is least advanced. Among equals who waited longest is
-/// first, and then the lower seat, so that the order in which they are told makes no difference.
+/// The least advanced is first, among equals who waited longest, and then the lower seat, so that the order in which they are
+/// told makes no difference.
+pub(crate) fn order(tenant: &BestEffort) -> (Nanos, Nanos, u32) {
+    (tenant.virtual_time, tenant.wanted_since, tenant.seat)
+}
+
+/// Whose turn it is: who runs, until it is a quantum ahead, or else who is first.
 pub fn turn<'a>(tenants: impl Iterator<Item = &'a BestEffort> + Clone) -> Option<&'a BestEffort> {
-    let order = |tenant: &&BestEffort| (tenant.virtual_time, tenant.wanted_since, tenant.seat);
-    let least = tenants.clone().min_by_key(order)?;
-    let running = tenants.filter(|tenant| tenant.runs).min_by_key(order);
+    let least = tenants.clone().min_by_key(|tenant| order(tenant))?;
+    let running = tenants.filter(|tenant| tenant.runs).min_by_key(|tenant| order(tenant));
     let stays = running.filter(|tenant| {
         tenant.virtual_time <= least.virtual_time + charge(tenant, QUANTUM) || tenant.seat == least.seat
     });

@@ -56,7 +56,7 @@ pub struct BestEffort {
     pub runs: bool,
     /// The time for which it ran, stretched by how little it is entitled to (`fair`).
     pub virtual_time: Nanos,
-    /// Since when it has wanted to run and did not.
+    /// Since when it has wanted to run.
     pub wanted_since: Nanos,
     /// Its certificate: how long it takes to get it off the GPU, whatever it is doing.
     pub certificate: Nanos,

@@ -7,7 +7,7 @@ use model::{Dials, Forecast, Kind, Nanos};
 use policy::gaps::{OUTSTANDING, Piece, best_fit};
 use policy::{Activity, BestEffort, Decision, Latency, Outstanding, Who, Why};
 
-const NOW: Nanos = Nanos::from_millis(100);
+const NOW: Nanos = Nanos::from_millis(1_000);
 
 /// One latency tenant and one best-effort tenant, in the shared domain.
 fn scene(kind: Kind, tenant: Latency) -> Scene {
@@ -221,11 +221,18 @@ fn slo_lets_in_who_has_waited_long_enough_for_one_piece() {
     let next = expected(NOW + us(100), NOW + us(700));
     let mut scene = scene(Kind::Slo, Latency { next, slack: us(50), ..idle_since(NOW - us(2_000)) });
     scene.best_effort.push(held(101, 0, us(300)));
-    scene.best_effort[1].wanted_since = NOW - us(59_999);
-    assert!(!scene.decide().admits(101, us(300), NOW));
-    scene.best_effort[1].wanted_since = NOW - us(60_000);
-    let decision = scene.decide();
+    let mut waited = |span| {
+        scene.best_effort[1].wanted_since = NOW - us(span);
+        scene.decide()
+    };
+    assert!(!waited(59_999).admits(101, us(300), NOW));
+    assert_eq!(waited(59_999).again, NOW + us(1));
+    let decision = waited(60_100);
     assert_eq!((decision.who, decision.why, decision.pieces), (Who::One(101), Why::Waited, 1));
+    assert_eq!(decision.again, NOW + us(200));
+    // And then it waits again, also if nobody noticed that it ran.
+    assert!(!waited(60_300).admits(101, us(300), NOW) && waited(120_400).admits(101, us(300), NOW));
+    waited(60_000);
     scene.latency[0].activity = Activity::Active { since: NOW };
     assert_eq!(nobody(Scene { dials: dials(Kind::Strict), ..scene.clone() }.decide()), Why::LatencyWork);
     assert_ne!(scene.decide().why, Why::Waited, "not beside a request");

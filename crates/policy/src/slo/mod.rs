@@ -17,8 +17,9 @@
 //! * Nothing is known of its next request, or it has not come when it should have: anything.
 //!
 //! **Nobody starves.** A tenant whose work can never be stopped in time would never run beside one whose requests may always
-//! come. It is let in for one piece when it has waited [`PATIENCE`] times as long as that takes to stop. So it harms at most one in
-//! so many requests, fewer than a 99th percentile sees.
+//! come. So, while no request is under way, it has a *turn* now and then: one piece, after [`PATIENCE`] times as long as it
+//! takes to stop, and for as long as that, counted from when it came to want. It harms at most one in so many requests, fewer
+//! than a 99th percentile sees, and that rests on the clock alone: nobody gets more by waiting in another way.
 
 mod aim;
 mod control;
@@ -26,12 +27,12 @@ mod control;
 use model::{Forecast, Nanos};
 
 use crate::gaps::{self, Gap};
-use crate::{Activity, BestEffort, Decision, Latency, View, Who, Why, grant, strict};
+use crate::{Activity, BestEffort, Decision, Latency, View, Who, Why, fair, grant, strict};
 
 pub use aim::{Aim, Report, Typical, aim, slack};
 pub use control::{LEVELS, START, State, dials_at, tune};
 
-/// How many times longer than it takes to stop somebody waits until it is let in for one piece.
+/// How many times longer than it takes to stop it somebody waits for its turn.
 pub const PATIENCE: u32 = 200;
 /// But nobody waits longer than this.
 const LONGEST_WAIT: Nanos = Nanos::from_millis(30_000);
@@ -53,8 +54,8 @@ pub fn decide(view: &View) -> Decision {
     let strictest = limits.min_by_key(|limit| limit.strictness(view.now));
     let limit = Limit { why: strictest.map_or(Why::Idle, |limit| limit.why), ..limit };
     let idle = strict::keep_away(view).is_none();
-    if let Some(tenant) = waited(view, limit).filter(|_| idle) {
-        return one_piece(tenant, view.now);
+    if let Some((tenant, end)) = waited(view, limit).filter(|_| idle) {
+        return one_piece(tenant, end);
     }
     let grant = limit.grant(view);
     if grant.longest_at(view.now) == Nanos::ZERO && grant::interested(view).next().is_some() {
@@ -128,7 +129,7 @@ impl Limit {
         (self.longest.max(self.until.since(now)), self.why as u8)
     }
 
-    /// As a grant. Asks again when the next of those who may run now would have to leave.
+    /// As a grant. Asks again when the next of those who may run now has to leave, or has its turn.
     fn grant(self, view: &View) -> Decision {
         let grant = Decision {
             who: Who::All,
@@ -145,39 +146,54 @@ impl Limit {
             // An arrival that nobody has to be kept away from is none.
             return Decision { why: Why::Idle, ..grant };
         }
-        let leaving =
-            grant::interested(view).filter(limited).map(|tenant| grant.leaves_at(tenant.certificate));
-        let next = leaving.filter(|&moment| moment > view.now).min().unwrap_or(Nanos::MAX);
-        let letting =
-            grant::interested(view).filter(limited).map(let_in_at).filter(|&moment| moment > view.now);
-        let next = next.min(letting.min().unwrap_or(Nanos::MAX));
+        let changes = grant::interested(view).filter(limited).flat_map(|tenant| {
+            let (Turn::Begins(turn) | Turn::Ends(turn)) = turn(tenant, view.now);
+            [grant.leaves_at(tenant.certificate), turn]
+        });
+        let next = changes.filter(|&moment| moment > view.now).min().unwrap_or(Nanos::MAX);
         Decision { again: self.again.min(next), ..grant }
     }
 }
 
-/// When somebody has waited long enough to be let in whatever it does.
-fn let_in_at(tenant: &BestEffort) -> Nanos {
-    tenant.wanted_since + tenant.certificate.scaled(PATIENCE, 1).min(LONGEST_WAIT)
+/// A turn of somebody whose work cannot be stopped in time: when the next one begins, or when this one ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Begins(Nanos),
+    Ends(Nanos),
 }
 
-/// Who has waited long enough: the one who has waited longest of those.
-fn waited<'a>(view: &View<'a>, limit: Limit) -> Option<&'a BestEffort> {
+fn turn(tenant: &BestEffort, now: Nanos) -> Turn {
+    let length = tenant.certificate.max(Nanos(1));
+    let pause = length.scaled(PATIENCE, 1).min(LONGEST_WAIT);
+    let round = pause + length;
+    let into = Nanos(now.since(tenant.wanted_since).0 % round.0);
+    if into < pause { Turn::Begins(now + pause.since(into)) } else { Turn::Ends(now + round.since(into)) }
+}
+
+/// Who is let in although it cannot be stopped in time, and until when: of those whose turn it is, the least advanced.
+fn waited<'a>(view: &View<'a>, limit: Limit) -> Option<(&'a BestEffort, Nanos)> {
     let longest = limit.longest.max(limit.until.since(view.now));
-    let refused = grant::interested(view).filter(|tenant| !tenant.runs && tenant.certificate > longest);
-    let waited = refused.filter(|tenant| let_in_at(tenant) <= view.now);
-    // Where one at a time runs, nobody is let in while another has its turn.
-    let free = !view.exclusive || !view.best_effort.iter().any(|tenant| tenant.runs);
-    waited.filter(|_| free).min_by_key(|tenant| (tenant.wanted_since, tenant.seat))
+    // Where one at a time runs, nobody is let in while another has the token.
+    let holder = fair::holder(grant::interested(view).filter(|tenant| tenant.runs && view.exclusive));
+    let mine = |tenant: &&BestEffort| holder.is_none_or(|holder| holder.seat == tenant.seat);
+    let refused =
+        grant::interested(view).filter(|tenant| tenant.certificate > longest || longest == Nanos::ZERO);
+    let turns = refused.filter(mine).filter_map(|tenant| match turn(tenant, view.now) {
+        Turn::Ends(end) => Some((tenant, end)),
+        Turn::Begins(_) => None,
+    });
+    turns.min_by_key(|(tenant, _)| fair::order(tenant))
 }
 
-fn one_piece(tenant: &BestEffort, now: Nanos) -> Decision {
+fn one_piece(tenant: &BestEffort, again: Nanos) -> Decision {
+    let longest = tenant.certificate.max(Nanos(1));
     Decision {
         who: Who::One(tenant.seat),
-        longest: tenant.certificate,
+        longest,
         until: Nanos::ZERO,
-        in_flight: tenant.certificate,
+        in_flight: longest,
         pieces: 1,
-        again: now + tenant.certificate,
+        again,
         lead: None,
         why: Why::Waited,
     }
