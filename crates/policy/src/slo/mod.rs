@@ -18,8 +18,8 @@
 //!
 //! **Nobody starves.** A tenant whose work can never be stopped in time would never run beside one whose requests may always
 //! come. So, while no request is under way, it has a *turn* now and then: one piece, after [`PATIENCE`] times as long as it
-//! takes to stop, and for as long as that, counted from when it came to want. It harms at most one in so many requests, fewer
-//! than a 99th percentile sees, and that rests on the clock alone: nobody gets more by waiting in another way.
+//! takes to stop, and for as long as that, counted from when it came to want. Each such tenant harms at most one in so many
+//! requests, fewer than a 99th percentile sees, and that rests on the clock alone: nobody gets more by waiting in another way.
 
 mod aim;
 mod control;
@@ -148,6 +148,8 @@ impl Limit {
         }
         let changes = grant::interested(view).filter(limited).flat_map(|tenant| {
             let (Turn::Begins(turn) | Turn::Ends(turn)) = turn(tenant, view.now);
+            // There are no turns beside a request.
+            let turn = if self.why == Why::NearArrival { turn } else { Nanos::MAX };
             [grant.leaves_at(tenant.certificate), turn]
         });
         let next = changes.filter(|&moment| moment > view.now).min().unwrap_or(Nanos::MAX);
