@@ -16,7 +16,7 @@
 //! * [`solo`]: a request now and then that is seen alone
 //! * [`domain`]: which domain and which rung suit a tenant
 //! * [`token`]: which best-effort seat puts work on the GPU next
-//! * [`slice`]: how long the hardware lets a context run before it looks for another
+//! * [`mod@slice`]: how long the hardware lets a context run before it looks for another
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -283,7 +283,6 @@ proptest! {
             prop_assert_eq!(dials.sane(), dials);
         }
     }
-
 }
 
 proptest! {
@@ -293,7 +292,8 @@ proptest! {
     /// all that costs well less than that.
     #[test]
     fn slack_is_spent_and_never_more(
-        steps in proptest::collection::vec(0u32..40, LEVELS as usize), noise in 0u32..4, slo in proptest::option::of(2_200u64..4_000),
+        steps in proptest::collection::vec(0u32..40, LEVELS as usize), noise in 0u32..4,
+        slo in proptest::option::of(2_200u64..4_000),
     ) {
         let cost: Vec<u32> = steps.iter().scan(0, |sum, step| { *sum += step; Some(*sum - steps[0]) }).collect();
         let mut plant = Plant { noise, slo: slo.map(us), ..Plant::new(cost) };

@@ -239,6 +239,21 @@ fn slo_lets_in_who_has_waited_long_enough_for_one_piece() {
 }
 
 #[test]
+fn where_one_at_a_time_runs_a_turn_of_another_does_not_move_the_token() {
+    let next = expected(NOW + us(100), NOW + us(700));
+    let tenant = Latency { next, slack: us(50), ..idle_since(NOW - us(2_000)) };
+    let mut scene = Scene { exclusive: true, ..scene(Kind::Slo, tenant) };
+    scene.best_effort.push(BestEffort { wanted_since: NOW - us(60_000), ..held(101, 0, us(300)) });
+    assert_eq!(scene.decide().who, Who::One(101), "nobody has the token");
+    scene.best_effort[0].runs = true;
+    assert_eq!((scene.decide().who, scene.decide().why), (Who::One(100), Why::NearArrival));
+    // Who has it and may not run has its turns like anybody else.
+    scene.best_effort[0].runs = false;
+    scene.best_effort[1].runs = true;
+    assert_eq!((scene.decide().who, scene.decide().why), (Who::One(101), Why::Waited));
+}
+
+#[test]
 fn the_strictest_latency_tenant_is_the_reason() {
     let mut scene = scene(Kind::Slo, idle_since(NOW - us(2_000)));
     scene.latency.push(Latency { seat: 1, ..idle_since(NOW - us(10)) });
