@@ -83,7 +83,7 @@ fn share(kept: &[bool]) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(4))]
 
     /// A camera: the next picture comes when it is due, however long the last one took.
     #[test]

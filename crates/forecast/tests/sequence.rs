@@ -83,7 +83,7 @@ fn launch_bound_request(tenant: &mut Tenant, chance: &mut Chance, stretched: f64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(4))]
 
     #[test]
     fn a_launch_bound_request_is_foreseen_kernel_by_kernel(seed: u64) {
@@ -167,6 +167,8 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     #[test]
     fn the_same_launches_give_the_same_forecasts(seed: u64) {
         let play = || {
