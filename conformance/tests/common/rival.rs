@@ -15,16 +15,16 @@ use std::time::Duration;
 
 use board::link::{Granted, Received, Registration, Reply, Request, receive, reply};
 use board::{Board, Claim, Gpu, Occupant, Place, Seat, Settings, Turn};
-use model::{Class, Domain, Nanos};
+use model::{Class, Dials, Domain, Nanos};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 const SETTINGS: Settings = Settings {
     domain: Domain::Isolated,
     quantum: Nanos::from_millis(2),
-    in_flight: Nanos::from_millis(1),
     idle: Nanos::from_micros(100),
     // A debug build on a loaded machine is silent for long.
     grace: Nanos::from_millis(10_000),
+    tolerance: 50,
 };
 const RIVAL_HOLDS: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(1);
@@ -126,6 +126,7 @@ impl Server {
         let rivals = if settings.domain == Domain::Shared { blink } else { compete };
         let (board, file, _) = self.boards.entry(registration.gpu).or_insert_with(|| {
             let (board, file) = Board::create(registration.gpu, settings).unwrap();
+            board.set_dials(&Dials { in_flight: Nanos::from_millis(1), ..Dials::default() });
             let (ends, turns) = (ends.clone(), turns.clone());
             (board, file, std::thread::spawn(move || rivals(board, &ends, &turns)))
         });

@@ -187,15 +187,15 @@ impl Board {
     }
 }
 
-/// Since when a seat has had work that must not wait. What a process says whose seat was taken from it does not count.
 /// Whether a latency tenant has shown no life for so long that nobody waits for it. Its keeper does four times a second. A
 /// daemon clears the seats of the dead at once; where there is none, this is what ends the wait for them.
-fn is_gone(seat: &layout::Seat, now: Nanos) -> bool {
+pub(crate) fn is_gone(seat: &layout::Seat, now: Nanos) -> bool {
     const LIFELESS: Nanos = Nanos::from_millis(3_000);
     token::is_lifeless(seat, now, LIFELESS)
 }
 
-fn active_since(seat: &layout::Seat) -> Option<Nanos> {
+/// Since when a seat has had work that must not wait. What a process says whose seat was taken from it does not count.
+pub(crate) fn active_since(seat: &layout::Seat) -> Option<Nanos> {
     let since = seat.heart.active_since.load(Ordering::Relaxed);
     let counts =
         since != 0 && Standing::of(&seat.standing).is_taken() && seat.terms.read().class == Class::Latency;

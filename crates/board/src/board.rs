@@ -2,11 +2,13 @@
 
 use std::sync::atomic::AtomicU64;
 
-use model::{Class, Domain, Nanos};
+use model::{Class, Dials, Domain, Nanos};
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 use crate::condition::Condition;
+use crate::experience::Experience;
 use crate::layout::{self, Header, Layout, MAGIC, SEATS, VERSION};
+use crate::outlook::Outlook;
 use crate::reading::Reading;
 use crate::standing::{self, Standing};
 use crate::sync::Ordering;
@@ -91,6 +93,7 @@ impl Board {
             place.store(u64::from_le_bytes(*half), Ordering::Relaxed);
         }
         settings.write(header);
+        header.dials.write(&Dials::default());
         // SYNC(board-open): pairs with `check`, which looks for the magic first.
         header.magic.store(MAGIC, Ordering::Release);
         self
@@ -242,6 +245,9 @@ fn settle(seat: &layout::Seat, occupant: &Occupant<'_>) {
     seat.heart.active_since.store(0, Ordering::Relaxed);
     seat.stop_word.withdraw();
     seat.raises.clear();
+    seat.outlook.write(&Outlook::default());
+    seat.experience.write(&Experience::default());
+    seat.need.clear();
     seat.pid.store(occupant.pid, Ordering::Relaxed);
     seat.tenant.store(occupant.tenant, Ordering::Relaxed);
     seat.virtual_time.store(0, Ordering::Relaxed);

@@ -8,6 +8,10 @@ use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 use crate::bell::Bell;
 use crate::condition::Said;
+use crate::dials::Dialled;
+use crate::experience::Experienced;
+use crate::need::Needed;
+use crate::outlook::Foreseen;
 use crate::seat_set::SeatSet;
 use crate::stop_word::Published;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -18,7 +22,7 @@ use crate::text::Text;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbboard");
 
 /// The layout's version. Any change to a place or to a meaning changes it.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// How many processes one GPU has room for.
 #[cfg(not(all(test, loom)))]
@@ -46,11 +50,12 @@ pub(crate) struct Header {
     pub seats: PlainU32,
     pub gpu: [PlainU64; 2],
     pub quantum: PlainU64,
-    pub in_flight: PlainU64,
     pub idle: PlainU64,
     pub grace: PlainU64,
     /// See `settings`.
     pub domain: PlainU32,
+    pub tolerance: PlainU32,
+    pub dials: Dialled,
 }
 
 /// What the seats agree about.
@@ -92,6 +97,13 @@ pub(crate) struct Seat {
     /// Of a latency tenant: whose stop words it raises.
     pub raises: SeatSet,
 
+    /// Of a latency tenant: what it expects.
+    pub outlook: Foreseen,
+    /// Of a latency tenant: how long its requests take.
+    pub experience: Experienced,
+    /// Of a best-effort tenant: what it wants to run.
+    pub need: Needed,
+
     pub tally: Tally,
 }
 
@@ -123,7 +135,9 @@ mod places {
         assert!(size_of::<Round>() == 64);
         assert!(offset_of!(Header, gpu) == 16);
         assert!(offset_of!(Header, quantum) == 32);
-        assert!(offset_of!(Header, domain) == 64);
+        assert!(offset_of!(Header, domain) == 56);
+        assert!(offset_of!(Header, dials) == 64);
+        assert!(size_of::<Dialled>() == 40);
         assert!(offset_of!(Layout, round) == 128);
         assert!(offset_of!(Layout, seats) == 192);
         assert!(offset_of!(Seat, virtual_time) == 8);
@@ -136,7 +150,10 @@ mod places {
         assert!(offset_of!(Seat, program) == 284);
         assert!(offset_of!(Seat, stop_word) == 416);
         assert!(offset_of!(Seat, raises) == 496);
-        assert!(offset_of!(Seat, tally) == 512);
+        assert!(offset_of!(Seat, outlook) == 512);
+        assert!(offset_of!(Seat, experience) == 576);
+        assert!(offset_of!(Seat, need) == 640);
+        assert!(offset_of!(Seat, tally) == 704);
         assert!(align_of::<Layout>() == 64);
     };
 }

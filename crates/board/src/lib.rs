@@ -28,6 +28,8 @@
 //! * [`Seat`], [`Turn`], [`Claim`]: the tenant's half
 //! * [`StopWord`]: how a latency tenant stops a best-effort one where both are on the GPU at once
 //! * [`Terms`], [`Change`]: what the daemon says of a seat; [`Condition`]: what a tenant says of itself
+//! * [`model::Dials`]: how boldly best-effort work uses the GPU; [`Outlook`], [`Need`], [`Experience`]: what tenants say of what
+//!   they expect, want and have seen, as advice; [`LatencySeat`], [`BestEffortSeat`]: as a policy reads it
 //! * [`Tally`], [`Histogram`]: what is counted; [`Reading`]: all of it, checked
 //! * [`link`]: how a tenant comes by its seat
 //!
@@ -39,12 +41,16 @@ mod bell;
 mod board;
 mod claim;
 mod condition;
+mod dials;
 mod error;
+mod experience;
 mod histogram;
 mod layout;
 pub mod link;
 #[cfg(all(test, loom))]
 mod models;
+mod need;
+mod outlook;
 mod reading;
 mod seat;
 mod seat_set;
@@ -62,8 +68,11 @@ pub use board::{Board, Gpu, Occupant, Place};
 pub use claim::Claim;
 pub use condition::{Condition, Rung, Why};
 pub use error::Error;
+pub use experience::{Experience, Spans};
 pub use histogram::{BUCKETS, Histogram, Snapshot};
 pub use layout::{SEATS, VERSION};
+pub use need::{BestEffortSeat, Decided, Need};
+pub use outlook::{LatencySeat, Outlook};
 pub use reading::Reading;
 pub use seat::{Seat, Turn};
 pub use settings::Settings;

@@ -4,6 +4,9 @@ use model::Nanos;
 
 use crate::board::{Board, Place};
 use crate::condition::Condition;
+use crate::experience::Experience;
+use crate::need::{Decided, Need};
+use crate::outlook::Outlook;
 use crate::standing::Standing;
 use crate::sync::{Ordering, fence};
 use crate::tally::Figures;
@@ -32,6 +35,13 @@ pub struct Reading {
     pub virtual_time: Nanos,
     /// When it last showed life; `None`: never yet.
     pub heartbeat: Option<Nanos>,
+    /// Of a latency tenant.
+    pub outlook: Outlook,
+    pub experience: Experience,
+    /// Of a best-effort tenant.
+    pub need: Need,
+    /// What was last decided about it, if anything was.
+    pub decided: Option<Decided>,
     pub figures: Figures,
 }
 
@@ -59,6 +69,10 @@ impl Reading {
             active_since: some(seat.heart.active_since.load(Ordering::Relaxed)),
             virtual_time: Nanos(seat.virtual_time.load(Ordering::Relaxed)),
             heartbeat: some(seat.heart.beat.load(Ordering::Relaxed)),
+            outlook: seat.outlook.read(),
+            experience: seat.experience.read(),
+            need: seat.need.read(),
+            decided: seat.need.decided(),
             figures: seat.tally.figures(),
         };
         // SYNC(board-seat-again): pairs with `reserve`. All loads above stay before this look.

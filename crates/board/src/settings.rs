@@ -12,12 +12,12 @@ pub struct Settings {
     pub domain: Domain,
     /// How long a seat has the token while others want it.
     pub quantum: Nanos,
-    /// How much work, as time, a holder may have on the GPU.
-    pub in_flight: Nanos,
     /// A holder with nothing to do for so long passes the token on.
     pub idle: Nanos,
     /// A holder that has shown no life for so long loses the token.
     pub grace: Nanos,
+    /// By how much a latency tenant without an objective may be slower than alone, in thousandths.
+    pub tolerance: u32,
 }
 
 impl Default for Settings {
@@ -25,9 +25,9 @@ impl Default for Settings {
         Settings {
             domain: Domain::Isolated,
             quantum: Nanos::from_millis(50),
-            in_flight: Nanos::from_millis(8),
             idle: Nanos::from_micros(500),
             grace: Nanos::from_millis(250),
+            tolerance: 50,
         }
     }
 }
@@ -41,18 +41,19 @@ impl Settings {
         Settings {
             domain: self.domain,
             quantum: within(self.quantum, Nanos::from_micros(100), minute),
-            in_flight: within(self.in_flight, Nanos::from_micros(100), minute),
             idle: within(self.idle, Nanos::from_micros(10), minute),
             grace: within(self.grace, Nanos::from_millis(1), minute),
+            // Ten times as slow as alone is no tolerance any more.
+            tolerance: self.tolerance.min(9_000),
         }
     }
 
     pub(crate) fn write(self, header: &Header) {
         let sane = self.sane();
         header.quantum.store(sane.quantum.0, Ordering::Relaxed);
-        header.in_flight.store(sane.in_flight.0, Ordering::Relaxed);
         header.idle.store(sane.idle.0, Ordering::Relaxed);
         header.grace.store(sane.grace.0, Ordering::Relaxed);
+        header.tolerance.store(sane.tolerance, Ordering::Relaxed);
         header.domain.store(u32::from(sane.domain == Domain::Shared), Ordering::Relaxed);
     }
 
@@ -61,7 +62,8 @@ impl Settings {
         // A number that means nothing is the one that needs nobody's help.
         let shared = header.domain.load(Ordering::Relaxed) == 1;
         let domain = if shared { Domain::Shared } else { Domain::Isolated };
-        let (quantum, in_flight) = (of(&header.quantum), of(&header.in_flight));
-        Settings { domain, quantum, in_flight, idle: of(&header.idle), grace: of(&header.grace) }.sane()
+        let tolerance = header.tolerance.load(Ordering::Relaxed);
+        let (quantum, idle, grace) = (of(&header.quantum), of(&header.idle), of(&header.grace));
+        Settings { domain, quantum, idle, grace, tolerance }.sane()
     }
 }

@@ -53,6 +53,16 @@ proptest! {
         prop_assert!(board.latency_last_active(ms(1)) <= Some(ms(1)));
         prop_assert!(board.latency_last_launch(ms(1)) <= Some(ms(1)));
         prop_assert!(board.stop_words().count() <= board::SEATS);
+        prop_assert_eq!(board.dials(), board.dials().sane());
+        let now = board::now();
+        for tenant in board.latency_tenants(now) {
+            prop_assert!(tenant.last_active <= Some(now) && tenant.priority <= 9);
+        }
+        for tenant in board.best_effort_tenants(now) {
+            prop_assert!(tenant.wanted_since <= now && tenant.priority <= 9);
+            prop_assert!((1..=board::SEATS as u32).contains(&tenant.siblings));
+            prop_assert!((1..=1_000).contains(&tenant.weight));
+        }
         for (place, _) in board.seats().take(4).collect::<Vec<_>>() {
             let seat = board.sit(place).unwrap();
             let now = board::now();

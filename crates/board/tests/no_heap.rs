@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 
 use board::link::{self, Granted, Received, Registration, Reply, Request};
-use board::{Board, Condition, Label, Occupant, Settings, Turn};
+use board::{Board, Condition, Experience, Label, Need, Occupant, Outlook, Settings, Turn};
 use common::{GPU, fairly, ms};
 use model::Nanos;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
@@ -98,6 +98,13 @@ fn a_tenant_registers_and_takes_its_turns_without_the_heap() {
         seat.say_stopped(false);
         seat.forget_stop_word();
         seat.say(Condition::default());
+        seat.say_outlook(Outlook::default());
+        seat.say_experience(Experience::default());
+        seat.say_need(Need { wants: true, ..Need::default() }, now);
+        seat.say_decision(2, ms(1));
+        seat.advance(ms(1));
+        assert_eq!((board.latency_tenants(now).count(), board.best_effort_tenants(now).count()), (0, 1));
+        assert_eq!(board.dials(), model::Dials::default());
         seat.tally().submissions.add(1);
         seat.tally().wait_times.record(ms(1));
         let _ = (seat.terms(), seat.is_mine(), board.latency_busy(now), board.token(), board.settings());

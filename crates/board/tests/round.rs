@@ -279,10 +279,11 @@ fn settings_that_cannot_work_are_brought_to_ones_that_can() {
     let board = board();
     let nought = Nanos::ZERO;
     let none =
-        Settings { quantum: nought, in_flight: nought, idle: nought, grace: nought, ..Settings::default() };
+        Settings { quantum: nought, idle: nought, grace: nought, tolerance: u32::MAX, ..Settings::default() };
     board.set_settings(&none);
     assert!(board.settings().grace >= ms(1));
     assert!(board.settings().quantum >= Nanos::from_micros(100));
+    assert_eq!(board.settings().tolerance, 9_000);
 }
 
 #[test]

@@ -66,6 +66,7 @@ pub(super) fn parse(text: &str, plain: Configuration) -> Result<Configuration, W
     }
     let mut configuration = plain;
     configuration.token = reader.token(&file.token, configuration.token)?;
+    configuration.dials.in_flight = reader.in_flight(&file.token, configuration.dials.in_flight)?;
     configuration.token.domain = reader.domain(file.domain.as_ref())?;
     configuration.mps = file.mps;
     configuration.sockets.group = reader.group(file.socket.group.as_ref())?;
@@ -95,11 +96,15 @@ impl Reader<'_> {
         let us = Nanos::from_micros;
         Ok(Settings {
             quantum: self.span(table.quantum.as_ref(), plain.quantum, [ms(1), ms(10_000)])?,
-            in_flight: self.span(table.in_flight.as_ref(), plain.in_flight, [us(100), ms(1_000)])?,
             idle: self.span(table.idle.as_ref(), plain.idle, [us(10), ms(1_000)])?,
             grace: self.span(table.grace.as_ref(), plain.grace, [ms(1), ms(60_000)])?,
             ..plain
         })
+    }
+
+    fn in_flight(&self, table: &TokenTable, plain: Nanos) -> Result<Nanos, Wrong> {
+        let bounds = [Nanos::from_micros(100), Nanos::from_millis(1_000)];
+        self.span(table.in_flight.as_ref(), plain, bounds)
     }
 
     fn domain(&self, word: Option<&Spanned<String>>) -> Result<Domain, Wrong> {
@@ -210,6 +215,7 @@ mod tests {
         let configuration = read(text).unwrap();
         assert_eq!(configuration.token.quantum, Nanos::from_millis(40));
         assert_eq!(configuration.token.grace, Nanos::from_millis(1000));
+        assert_eq!(configuration.dials.in_flight, Nanos::from_millis(5));
         assert_eq!((configuration.token.domain, configuration.mps), (Domain::Shared, Some(false)));
         assert_eq!(configuration.sockets.group, Some(0));
         let rules = &configuration.ceilings.rules;

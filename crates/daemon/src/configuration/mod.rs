@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use board::Settings;
+use model::Dials;
 
 use crate::Error;
 
@@ -32,6 +33,8 @@ pub enum Scope {
 pub struct Configuration {
     /// How tenants share a GPU, and how best-effort tenants take turns.
     pub token: Settings,
+    /// How boldly best-effort work uses it.
+    pub dials: Dials,
     /// Whether the shared domain is MPS's. On the software GPU contexts run at the same time without it. `None`: where there
     /// is a driver of NVIDIA's.
     pub mps: Option<bool>,
@@ -52,7 +55,8 @@ impl Configuration {
     /// What holds where nobody says otherwise.
     pub fn plain(scope: Scope, daemon: u32) -> Configuration {
         let ceilings = Ceilings { rules: Vec::new(), scope, daemon };
-        Configuration { token: Settings::default(), mps: None, ceilings, sockets: Sockets::default() }
+        let (token, dials) = (Settings::default(), Dials::default());
+        Configuration { token, dials, mps: None, ceilings, sockets: Sockets::default() }
     }
 
     /// Reads a file. One that is not there is as good as an empty one, unless somebody named it.

@@ -243,6 +243,7 @@ impl Registry {
         self.configuration = configuration;
         for table in self.tables.values() {
             table.board.set_settings(&self.configuration.token);
+            table.board.set_dials(&self.configuration.dials);
             table.board.announce();
         }
         let tickets: Vec<_> = self.sittings.keys().copied().collect();
@@ -305,6 +306,7 @@ impl Registry {
             return Err(Reason::TooMany);
         }
         let (board, file) = Board::create(gpu, &self.configuration.token).map_err(|_| Reason::Failed)?;
+        board.set_dials(&self.configuration.dials);
         self.tables.insert(gpu, Table { board, file, seats: 0, empty_since: board::now() });
         Ok(())
     }

@@ -60,7 +60,7 @@ impl Registry {
             domain: settings.domain.to_string(),
             settings: Settings {
                 quantum_ns: settings.quantum.0,
-                in_flight_ns: settings.in_flight.0,
+                in_flight_ns: table.board.dials().in_flight.0,
                 idle_ns: settings.idle.0,
                 grace_ns: settings.grace.0,
             },

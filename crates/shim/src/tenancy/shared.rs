@@ -57,7 +57,7 @@ impl Shared {
         let last = board.latency_last_active(now);
         let lately = last.is_some_and(|last| now.since(last) < A_WHILE);
         guard::set_mode(if lately { Mode::Guarded } else { Mode::Original });
-        post.set_bound(board.settings().in_flight);
+        post.set_bound(board.dials().in_flight);
         post.set_gate(if lately { Gate::Shared } else { Gate::Open });
         self.publish(post, seat);
         // Even if nothing is stopped yet: whoever's work ends may have stopped us without our knowing.

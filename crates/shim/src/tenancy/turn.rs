@@ -98,7 +98,7 @@ impl Turn {
     /// One look; gives how long to sleep.
     pub fn take(&mut self, post: &Post, seat: &Seat, lever: Option<Lever>, now: Nanos) -> Nanos {
         let settings = seat.board().settings();
-        post.set_bound(settings.in_flight);
+        post.set_bound(seat.board().dials().in_flight);
         let holding = matches!(self.state, State::Holding | State::Draining { .. });
         if holding && seat.holds().is_none() {
             self.lose(post, lever);
@@ -126,7 +126,7 @@ impl Turn {
         }
         self.account(post, seat, now);
         match self.state {
-            State::Draining { from } => self.drain(post, seat, lever, &settings, from, now),
+            State::Draining { from } => self.drain(post, seat, lever, from, now),
             _ => self.hold(post, seat, lever, &settings, now),
         }
     }
@@ -249,22 +249,14 @@ impl Turn {
         Nanos::ZERO
     }
 
-    fn drain(
-        &mut self,
-        post: &Post,
-        seat: &Seat,
-        lever: Option<Lever>,
-        settings: &Settings,
-        from: Nanos,
-        now: Nanos,
-    ) -> Nanos {
+    fn drain(&mut self, post: &Post, seat: &Seat, lever: Option<Lever>, from: Nanos, now: Nanos) -> Nanos {
         let long = now.since(from);
         let work = if super::is_quiet() { post.streams.work() } else { Work::Pending };
         if work != Work::Done {
             let patience = match (lever, work) {
                 (None, Work::Pending) => DRAIN_AT_MOST,
                 // What cannot be asked about is most likely done after the time that may be in flight, and a little more.
-                _ => settings.in_flight + DRAIN_MARGIN,
+                _ => seat.board().dials().in_flight + DRAIN_MARGIN,
             };
             if long < patience {
                 return DRAIN_LOOK;

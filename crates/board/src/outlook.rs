@@ -1,0 +1,128 @@
+//! What a latency tenant expects, and what it can bear: from this best-effort tenants see what they may start.
+//!
+//! It is said after each launch and read before each decision, so it is a few plain stores and loads, and a reader may find
+//! one field from before and another from after. That does no harm, because each field by itself is advice about the future,
+//! which may turn out wrong in any case, and nothing that must hold depends on any of them: *whether* the tenant has work is
+//! said elsewhere, in one word (`activity`), and from that moment on best-effort work leaves, whatever was expected.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::{Class, Forecast, Nanos};
+
+use crate::activity;
+use crate::board::Board;
+use crate::seat::Seat;
+use crate::standing::Standing;
+use crate::sync::fence;
+
+/// What a latency tenant says about what comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// When it launches something next.
+    pub next: Forecast,
+    /// When what it has launched will have run, at the latest in nine of ten cases.
+    pub busy_until: Nanos,
+    /// By how much its request, or its next one when there is none, may be delayed.
+    pub slack: Nanos,
+    /// When the request in progress must be answered.
+    pub deadline: Option<Nanos>,
+    /// Whether that request is to be seen as it is alone.
+    pub solo: bool,
+}
+
+/// A latency tenant that is here and alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatencySeat {
+    pub seat: u16,
+    pub priority: u32,
+    /// Since when it has had work, if it has.
+    pub active_since: Option<Nanos>,
+    /// When it last had work, if it has none now; `None`: it never had.
+    pub last_active: Option<Nanos>,
+    pub outlook: Outlook,
+}
+
+impl Default for Outlook {
+    /// Of one who has said nothing: its next launch may come at any moment, and it can bear no delay.
+    fn default() -> Outlook {
+        let (next, nought) = (Forecast::ANY_MOMENT, Nanos::ZERO);
+        Outlook { next, busy_until: nought, slack: nought, deadline: None, solo: false }
+    }
+}
+
+/// An outlook in the segment, on a cache line of its own: it is written all the time, and read by all.
+#[repr(C, align(64))]
+pub(crate) struct Foreseen {
+    early: AtomicU64,
+    likely: AtomicU64,
+    busy_until: AtomicU64,
+    slack: AtomicU64,
+    /// Nought: none.
+    deadline: AtomicU64,
+    flags: AtomicU64,
+}
+
+const SOLO: u64 = 1;
+
+impl Foreseen {
+    #[inline]
+    pub(crate) fn write(&self, outlook: &Outlook) {
+        let words = [
+            (&self.early, outlook.next.early.0),
+            (&self.likely, outlook.next.likely.0),
+            (&self.busy_until, outlook.busy_until.0),
+            (&self.slack, outlook.slack.0),
+            (&self.deadline, outlook.deadline.map_or(0, |deadline| deadline.0.max(1))),
+            (&self.flags, if outlook.solo { SOLO } else { 0 }),
+        ];
+        words.into_iter().for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+    }
+
+    #[inline]
+    pub(crate) fn read(&self) -> Outlook {
+        let of = |word: &AtomicU64| Nanos(word.load(Ordering::Relaxed));
+        let deadline = of(&self.deadline);
+        Outlook {
+            next: Forecast { early: of(&self.early), likely: of(&self.likely) },
+            busy_until: of(&self.busy_until),
+            slack: of(&self.slack),
+            deadline: (deadline != Nanos::ZERO).then_some(deadline),
+            solo: self.flags.load(Ordering::Relaxed) & SOLO != 0,
+        }
+    }
+}
+
+impl Seat {
+    /// Of a latency tenant: what it expects from now on.
+    #[inline]
+    pub fn say_outlook(&self, outlook: Outlook) {
+        self.own().outlook.write(&outlook);
+    }
+}
+
+impl Board {
+    /// The latency tenants that are here and alive.
+    pub fn latency_tenants(&self, now: Nanos) -> impl Iterator<Item = LatencySeat> + use<> {
+        // SYNC(latency-active), SYNC(stopped-idle): what we did before is done before we look.
+        fence(Ordering::SeqCst);
+        let layout = self.layout;
+        layout.used().iter().zip(0u16..).filter_map(move |(seat, number)| {
+            let terms = seat.terms.read();
+            let here = terms.class == Class::Latency && Standing::of(&seat.standing).is_taken();
+            if !here || activity::is_gone(seat, now) {
+                return None;
+            }
+            let active_since = activity::active_since(seat);
+            // What lies in the future has not happened.
+            let last_active = Nanos(seat.heart.last_active.load(Ordering::Relaxed)).min(now);
+            let idle = active_since.is_none() && last_active != Nanos::ZERO;
+            Some(LatencySeat {
+                seat: number,
+                priority: terms.priority,
+                active_since,
+                last_active: idle.then_some(last_active),
+                outlook: seat.outlook.read(),
+            })
+        })
+    }
+}
