@@ -36,8 +36,6 @@ pub struct Costs {
     /// Taking a process off the GPU by disabling its channels, and letting it on again: how turns of the token end and begin.
     pub lever_off: Nanos,
     pub lever_on: Nanos,
-    /// How long a best-effort tenant keeps the token while others want it.
-    pub quantum: Nanos,
     /// How much longer a latency tenant's kernels take under MPS with nobody beside them, as a factor.
     pub mps: f64,
     /// How much longer they take while blocks of others run on the same card, as a factor: caches and memory are shared.
@@ -77,8 +75,6 @@ impl Card {
                 // DISABLE_CHANNELS 587 µs under work, 216 µs to enable.
                 lever_off: Nanos(587_000),
                 lever_on: Nanos(216_000),
-                // What the board's token is passed by.
-                quantum: Nanos(30_000_000),
                 // A request of graph-BERT takes 1.11 ms under MPS with nobody at work, 1.03 without.
                 mps: 1.07,
                 // Not measured apart from waiting; one in twenty is what memory-bound kernels lose to a neighbour's traffic.

@@ -15,8 +15,9 @@ pub trait Scheduler {
         Means::ebb()
     }
 
-    /// Whether to ask in gaps inside requests too. Who says no is asked a few times a request, and simulated faster.
-    fn asks_in_gaps(&self) -> bool;
+    /// How long a gap inside a request must be for the scheduler to be asked in it; `None`: it is not asked in gaps. Who is asked
+    /// a few times a request only is simulated faster.
+    fn asks_in_gaps(&self) -> Option<Nanos>;
 
     fn decide(&mut self, scene: &Scene) -> Decision;
 
@@ -66,7 +67,7 @@ pub struct Facts {
     pub busy_until: Nanos,
     /// The launch that comes next, counted in the job, if one is under way.
     pub step: u32,
-    /// The future: when the host will make its next launch call. `None`: not inside this request.
+    /// Latency: in a gap inside a request. The future: when the host's next launch call ends it.
     pub next_call: Option<Nanos>,
     /// The future: when the next request will arrive.
     pub next_due: Option<Nanos>,
@@ -79,8 +80,11 @@ pub struct Facts {
     pub virtual_time: Nanos,
     /// How long it takes to get it off the GPU, whatever it is doing.
     pub certificate: Nanos,
-    /// How long its next kernel takes.
+    /// How long its next kernel takes, and whether that runs to its end once it was started.
     pub piece: Nanos,
+    pub held: bool,
+    /// For how long it has had the GPU, as [`crate::Played::busy`].
+    pub busy: Nanos,
 }
 
 /// By which means best-effort work is put on the GPU in the shared domain, and taken off.
@@ -91,8 +95,6 @@ pub struct Means {
     pub tax: Option<f64>,
     /// What the GPU waits for the host before each kernel because only one is in flight.
     pub round_trip: Nanos,
-    /// Start a kernel only if it ends before the decision's `until`.
-    pub fits: bool,
     /// After the latency tenants have been idle for so long, originals run: no tax and no round trip, but whole kernels.
     pub whole_after: Option<Nanos>,
 }
@@ -112,6 +114,6 @@ pub enum StopAt {
 
 impl Means {
     pub fn ebb() -> Means {
-        Means { stop: StopAt::Block, tax: None, round_trip: Nanos::ZERO, fits: false, whole_after: None }
+        Means { stop: StopAt::Block, tax: None, round_trip: Nanos::ZERO, whole_after: None }
     }
 }

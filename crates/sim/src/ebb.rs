@@ -1,0 +1,228 @@
+//! ebb's own policies at the desk: what its processes would know by then, handed to `policy::decide`.
+//!
+//! What is known of a latency tenant is learned here as it is learned there, by `forecast`, from nothing but what has happened:
+//! when requests came, how long they took alone and in company, how long the host was silent at each place of a request. The one
+//! thing that is simpler than in the product is how a place is recognised: by its number in the request, where the product
+//! goes by the kernels before it.
+
+use forecast::{Arrivals, Recent, Solo};
+use model::{Class, Dials, Forecast, Kind, Nanos};
+use policy::slo::{Report, State, Typical, aim, slack, tune};
+use policy::{BestEffort, Decision, Latency, View, Why};
+
+use crate::token::Token;
+use crate::{Ended, Facts, Scene, Scheduler};
+
+/// By how much a tenant without an objective may be slower than alone, in thousandths.
+const TOLERANCE: u32 = 50;
+
+pub struct Ebb {
+    dials: Dials,
+    state: State,
+    token: Token,
+    known: Vec<Known>,
+    exclusive: bool,
+    ticked: Nanos,
+    latency: Vec<Latency>,
+    best_effort: Vec<BestEffort>,
+    busy: Nanos,
+}
+
+/// What has been learned of one latency tenant.
+#[derive(Default)]
+struct Known {
+    arrivals: Arrivals,
+    solo: Solo,
+    /// How long the host was silent, by place in the request.
+    silences: Vec<Recent<29>>,
+    /// The silence that was foretold last: the call that ends it, and what was said.
+    foretold: Option<(Nanos, Forecast)>,
+    active: bool,
+    /// Whether the next request, or the one under way, is to be seen alone.
+    alone: bool,
+    requests: u32,
+    missed: u32,
+    /// As of the last look.
+    report: Option<Report>,
+    /// What a request takes alone, nine times of ten.
+    usual: Nanos,
+}
+
+impl Ebb {
+    pub fn new(dials: Dials) -> Ebb {
+        Ebb {
+            dials,
+            state: State::default(),
+            token: Token::default(),
+            known: Vec::new(),
+            exclusive: false,
+            ticked: Nanos::ZERO,
+            latency: Vec::new(),
+            best_effort: Vec::new(),
+            busy: Nanos::ZERO,
+        }
+    }
+
+    /// As they stand now.
+    pub fn dials(&self) -> Dials {
+        self.dials
+    }
+
+    fn look_at(&mut self, scene: &Scene) {
+        self.exclusive = scene.exclusive;
+        let holder = if scene.exclusive { self.token.holder(scene) } else { None };
+        self.known.resize_with(scene.tenants.len(), Known::default);
+        self.latency.clear();
+        self.best_effort.clear();
+        for facts in scene.tenants {
+            match facts.class {
+                Class::Latency => {
+                    let known = &mut self.known[facts.seat as usize];
+                    self.latency.push(known.latency(facts, scene.now));
+                }
+                Class::BestEffort => self.best_effort.push(best_effort(facts, scene.exclusive, holder)),
+            }
+        }
+    }
+}
+
+fn best_effort(facts: &Facts, exclusive: bool, holder: Option<u32>) -> BestEffort {
+    let runs = if exclusive { holder == Some(facts.seat) } else { facts.runs && facts.wants };
+    BestEffort {
+        seat: facts.seat,
+        priority: facts.priority,
+        weight: facts.weight,
+        siblings: 1,
+        wants: facts.wants,
+        runs,
+        virtual_time: facts.virtual_time,
+        wanted_since: facts.wanted_since,
+        certificate: facts.certificate,
+        piece: facts.held.then_some(facts.piece),
+    }
+}
+
+impl Known {
+    fn latency(&mut self, facts: &Facts, now: Nanos) -> Latency {
+        let active = matches!(facts.activity, policy::Activity::Active { .. });
+        if active && !self.active {
+            self.arrivals.began(now);
+        }
+        self.active = active;
+        let next = match facts.next_call {
+            Some(call) => self.silence(facts.step as usize, now, call),
+            None if active => Forecast::ANY_MOMENT,
+            None => self.arrivals.next(now),
+        };
+        Latency {
+            seat: facts.seat,
+            priority: facts.priority,
+            activity: facts.activity,
+            busy_until: facts.busy_until,
+            next,
+            slack: self.slack(facts, now),
+            deadline: facts.due.zip(facts.slo).map(|(due, slo)| due + slo),
+            solo: self.alone,
+        }
+    }
+
+    /// When the host will call, by what it did at this place before; and what it did now is remembered.
+    fn silence(&mut self, place: usize, now: Nanos, call: Nanos) -> Forecast {
+        if let Some((_, said)) = self.foretold.filter(|&(which, _)| which == call) {
+            return said;
+        }
+        if self.silences.len() <= place {
+            self.silences.resize_with(place + 1, Recent::new);
+        }
+        let before = &mut self.silences[place];
+        let said = match before.is_enough() {
+            true => Forecast { early: now + before.tenth(1), likely: now + before.tenth(5) },
+            false => Forecast::ANY_MOMENT,
+        };
+        before.observe(call.since(now));
+        self.foretold = Some((call, said));
+        said
+    }
+
+    fn slack(&self, facts: &Facts, now: Nanos) -> Nanos {
+        let Some(report) = self.report.filter(|report| report.solo.is_some()) else { return Nanos::ZERO };
+        let since = match facts.activity {
+            policy::Activity::Active { since } => since,
+            policy::Activity::Idle { .. } => now,
+        };
+        let elapsed = facts.due.map_or(Nanos::ZERO, |due| now.since(due));
+        slack(aim(&report), elapsed, self.usual - now.since(since))
+    }
+
+    fn report(&mut self, facts: &Facts, best_effort: u32, certificate: Nanos) -> Report {
+        let typical = |sketch: &forecast::Sketch| {
+            Some(Typical { p50: sketch.quantile(500)?, p99: sketch.quantile(990)? })
+        };
+        let known = self.solo.slowdown().is_some();
+        let report = Report {
+            requests: std::mem::take(&mut self.requests),
+            missed: std::mem::take(&mut self.missed),
+            observed: typical(self.solo.all()).unwrap_or_default(),
+            solo: typical(self.solo.alone()).filter(|_| known),
+            slo: facts.slo,
+            tolerance: TOLERANCE,
+            best_effort,
+            certificate,
+        };
+        self.usual = self.solo.alone().quantile(900).unwrap_or_default();
+        self.report = Some(report);
+        report
+    }
+}
+
+impl Scheduler for Ebb {
+    fn name(&self) -> &'static str {
+        self.dials.kind.name()
+    }
+
+    fn asks_in_gaps(&self) -> Option<Nanos> {
+        let fills = matches!(self.dials.kind, Kind::Gaps | Kind::Slo);
+        // What is foretold is shorter than what comes, nine times of ten: a little below the threshold there is nothing to decide.
+        fills.then(|| self.dials.threshold.scaled(4, 5))
+    }
+
+    fn decide(&mut self, scene: &Scene) -> Decision {
+        self.look_at(scene);
+        let view = View {
+            now: scene.now,
+            exclusive: scene.exclusive,
+            latency: &self.latency,
+            best_effort: &self.best_effort,
+            dials: self.dials,
+        };
+        let decision = policy::decide(&view);
+        let again = if scene.exclusive { self.token.again(scene) } else { Nanos::MAX };
+        let waiting = decision.why == Why::NothingToDo;
+        Decision { again: decision.again.min(if waiting { Nanos::MAX } else { again }), ..decision }
+    }
+
+    fn ended(&mut self, end: &Ended) {
+        let Some(known) = self.known.get_mut(end.seat as usize) else { return };
+        known.requests += 1;
+        let took = end.end.since(end.due);
+        known.missed += u32::from(known.report.and_then(|report| report.slo).is_some_and(|slo| took > slo));
+        known.solo.observe(end.end.since(end.start), end.alone);
+        known.arrivals.ended(end.end);
+        known.active = false;
+        known.alone = known.solo.wants_the_next_alone(self.dials.solo_share);
+    }
+
+    fn tick(&mut self, scene: &Scene) {
+        self.known.resize_with(scene.tenants.len(), Known::default);
+        let others = || scene.tenants.iter().filter(|facts| facts.class == Class::BestEffort);
+        let busy = others().fold(Nanos::ZERO, |sum, facts| sum + facts.busy);
+        let span = scene.now.since(self.ticked).0.max(1);
+        let share = (u128::from(busy.since(self.busy).0) * 1_000 / u128::from(span)) as u32;
+        (self.busy, self.ticked) = (busy, scene.now);
+        let certificate = others().map(|facts| facts.certificate).max().unwrap_or_default();
+        let latency = scene.tenants.iter().filter(|facts| facts.class == Class::Latency);
+        let reports: Vec<Report> =
+            latency.map(|facts| self.known[facts.seat as usize].report(facts, share, certificate)).collect();
+        (self.dials, self.state) = tune(self.dials, self.state, &reports);
+    }
+}

@@ -1,0 +1,374 @@
+//! How far everybody gets between two events.
+//!
+//! Who has its part of the card to itself follows its score, and is found by bisection. Where kernels of several tenants meet, time is
+//! walked kernel by kernel: a latency tenant's kernel waits for room, as the card's priorities allow, and runs at the rate that
+//! is left for its level; best-effort work gets what room is left.
+
+use model::Nanos;
+use policy::Decision;
+
+use super::{Crowd, Floor, Seat, waits_for_kernels};
+use crate::cursor::Cursor;
+use crate::draw::Source;
+use crate::lane::Lane;
+use crate::score::Score;
+use crate::{Costs, StopAt};
+
+/// Nobody is slower than this: a share of nought would never end.
+const SLOWEST: f64 = 0.001;
+
+impl Floor<'_, '_> {
+    /// Who is in whose way from now on, and when that brings the next event.
+    pub(super) fn arrange(&mut self) {
+        self.meet();
+        let crowds = self.crowds();
+        for (number, crowd) in crowds.into_iter().enumerate() {
+            let seat = &mut self.seats[number];
+            let lane = &mut self.lanes[number];
+            let Some(cursor) = lane.cursor.as_mut().filter(|_| seat.awake) else { continue };
+            if seat.crowd != crowd {
+                if seat.crowd.is_some() {
+                    cursor.resume(&lane.score, self.now);
+                    seat.room = None;
+                }
+                seat.crowd = crowd;
+                seat.stale = true;
+            }
+            if seat.stale {
+                self.plan(number);
+            }
+        }
+    }
+
+    /// Which best-effort tenants are on the card.
+    fn meet(&mut self) {
+        let on = |seat: &Seat, lane: &Lane| !lane.is_latency() && seat.granted && lane.has_job(self.now);
+        let pairs = self.seats.iter().zip(&self.lanes).enumerate();
+        let now_on = pairs.filter(|(_, (seat, lane))| on(seat, lane)).map(|(number, _)| number);
+        let longest = self.desk.decision.longest;
+        if !now_on.clone().eq(self.beside.on.iter().copied()) || self.beside.longest != longest {
+            let on = now_on.collect();
+            self.beside.on = on;
+            self.beside.longest = longest;
+            for seat in self.seats.iter_mut().filter(|seat| seat.crowd.is_some()) {
+                seat.stale = true;
+            }
+        }
+    }
+
+    /// When this tenant's job ends and when its next gap opens, as things stand.
+    fn plan(&mut self, number: usize) {
+        let lane = &self.lanes[number];
+        let Some(cursor) = &lane.cursor else { return };
+        let least = self.desk.in_gaps;
+        let (end, coming) = match self.seats[number].crowd {
+            None => {
+                let gap = least.filter(|_| self.seats[number].gap.is_none());
+                (cursor.end(&lane.score), gap.and_then(|least| cursor.next_gap(&lane.score, self.now, least)))
+            }
+            Some(crowd) => {
+                let mut walk = Walk::new(self, number, crowd);
+                walk.go(Nanos::MAX);
+                (walk.now, None)
+            }
+        };
+        let seat = &mut self.seats[number];
+        (seat.end, seat.stale) = (end, false);
+        seat.coming = coming;
+    }
+
+    /// For each tenant, how it gets on beside others; `None`: as if alone.
+    fn crowds(&self) -> Vec<Option<Crowd>> {
+        let busy = |number: &usize| self.seats[*number].awake && self.seats[*number].gap.is_none();
+        let mut order: Vec<usize> = (0..self.lanes.len()).filter(busy).collect();
+        let mut crowds = vec![None; self.lanes.len()];
+        if order.is_empty() || (order.len() == 1 && self.beside.on.is_empty()) {
+            return crowds;
+        }
+        let lead = self.desk.decision.lead;
+        let level = |number: usize| {
+            let behind = lead.is_some_and(|lead| lead != number as u32);
+            i64::from(self.lanes[number].priority) - i64::from(behind)
+        };
+        order.sort_by_key(|&number| (-level(number), number));
+        let waits = !self.beside.on.is_empty();
+        let mut room = 1.0;
+        for peers in order.chunk_by(|&a, &b| level(a) == level(b)) {
+            let wanted: f64 = peers.iter().map(|&number| self.lanes[number].score.demand).sum();
+            let rate = if wanted <= room { 1.0 } else { (room / wanted).max(SLOWEST) };
+            room = f64::max(0.0, room - wanted);
+            let rate = if waits { rate / self.world.card.costs.beside } else { rate };
+            for &number in peers.iter().filter(|_| waits || rate < 1.0) {
+                crowds[number] = Some(Crowd { rate, waits });
+            }
+        }
+        crowds
+    }
+
+    /// Lets time pass.
+    pub(super) fn settle(&mut self, to: Nanos) {
+        let span = to.since(self.now);
+        if span == Nanos::ZERO {
+            return;
+        }
+        let taken = self.settle_latency(to);
+        let left = (1.0 - taken / span.0 as f64).max(0.0);
+        let demand = match self.beside.on.len() {
+            0 | 1 => 1.0,
+            _ => self.beside.on.iter().map(|&number| self.lanes[number].score.demand).sum(),
+        };
+        let rate = left / f64::max(demand, 1.0);
+        let mut used = Nanos::ZERO;
+        for place in 0..self.beside.on.len() {
+            let number = self.beside.on[place];
+            used += self.advance(number, self.now, to, rate, &{ self.desk.decision });
+            self.lanes[number].charge(span);
+        }
+        if used > Nanos::ZERO {
+            self.note_company(used);
+        }
+        self.now = to;
+    }
+
+    /// Latency tenants first. Returns the room that they took, times time.
+    fn settle_latency(&mut self, to: Nanos) -> f64 {
+        let mut taken = 0.0;
+        for number in 0..self.lanes.len() {
+            let seat = &self.seats[number];
+            if !seat.awake || seat.gap.is_some() {
+                continue;
+            }
+            if let Some(crowd) = seat.crowd {
+                taken += self.walk(number, crowd, to);
+                continue;
+            }
+            let lane = &mut self.lanes[number];
+            let Some(cursor) = &mut lane.cursor else { continue };
+            let before = cursor.done();
+            cursor.run(&lane.score, to);
+            lane.busy += Nanos(cursor.done() - before);
+        }
+        taken
+    }
+
+    fn walk(&mut self, number: usize, crowd: Crowd, to: Nanos) -> f64 {
+        let mut walk = Walk::new(self, number, crowd);
+        walk.go(to);
+        let Walk { cursor, room, taken, waited, .. } = walk;
+        let lane = &mut self.lanes[number];
+        let before = lane.cursor.as_ref().map_or(0, Cursor::done);
+        lane.busy += Nanos(cursor.done() - before);
+        waited.into_iter().for_each(|span| lane.waited(span));
+        lane.cursor = Some(cursor);
+        self.seats[number].room = room;
+        taken
+    }
+
+    /// Others did something while latency tenants had a request under way.
+    fn note_company(&mut self, used: Nanos) {
+        for (lane, seat) in self.lanes.iter_mut().zip(&mut self.seats) {
+            lane.accompanied |= lane.is_latency() && lane.cursor.is_some();
+            if seat.gap.is_some() {
+                lane.gaps.used += used;
+                seat.filled = true;
+            }
+        }
+    }
+
+    /// A best-effort tenant on the card. Returns the work it did.
+    pub(super) fn advance(
+        &mut self,
+        number: usize,
+        from: Nanos,
+        to: Nanos,
+        rate: f64,
+        grant: &Decision,
+    ) -> Nanos {
+        let whole = self.whole;
+        let lane = &mut self.lanes[number];
+        let rate = if whole { rate * self.means.tax.unwrap_or(1.0) } else { rate };
+        let certain = grant.longest >= lane.certificate;
+        if certain && rate == 1.0 {
+            lane.play(from, to)
+        } else {
+            crawl(lane, from, to, rate, grant, &self.world.card.costs)
+        }
+    }
+}
+
+/// Kernel by kernel: best-effort work at a rate, of which only what is admitted is started.
+fn crawl(lane: &mut Lane, from: Nanos, to: Nanos, rate: f64, grant: &Decision, costs: &Costs) -> Nanos {
+    let before = lane.busy;
+    let mut now = from;
+    while rate >= SLOWEST {
+        if lane.cursor.is_none() {
+            if lane.next_begin() > to {
+                break;
+            }
+            now = now.max(lane.next_begin());
+            lane.begin();
+        }
+        let Some(cursor) = &mut lane.cursor else { break };
+        let start = now.max(cursor.goes_on(&lane.score));
+        if start >= to {
+            break;
+        }
+        let done = cursor.done();
+        let (moment, reached) = step(cursor, &lane.score, start, to, rate, grant, costs);
+        cursor.set_done(reached);
+        cursor.passed(&lane.score, moment);
+        lane.busy += Nanos(reached - done);
+        if cursor.is_over(&lane.score) {
+            lane.finish(moment);
+        } else if reached == done || moment >= to {
+            break;
+        }
+        now = moment;
+    }
+    if let Some(cursor) = &mut lane.cursor {
+        // Whatever has not been done by now is done later.
+        cursor.resume(&lane.score, to);
+    }
+    lane.busy - before
+}
+
+/// One kernel, from `start`: until when it ran, and the work done by then. It ends, or time is up, or it has to leave by itself.
+fn step(
+    cursor: &Cursor,
+    score: &Score,
+    start: Nanos,
+    to: Nanos,
+    rate: f64,
+    grant: &Decision,
+    costs: &Costs,
+) -> (Nanos, u64) {
+    let kernel = cursor.kernel(score);
+    let grid = &score.grids[kernel];
+    let done = cursor.done();
+    let end = cursor.scaled(score.work[kernel + 1]);
+    let certificate = costs.flag + Nanos(cursor.scaled(grid.longest_residue()));
+    if done == cursor.scaled(score.work[kernel]) && certificate > grant.longest_at(start) {
+        return (start, done);
+    }
+    let span = Nanos(((end - done) as f64 / rate).ceil() as u64);
+    let leaves = match grid.stop {
+        StopAt::Kernel => Nanos::MAX,
+        _ => grant.leaves_at(certificate).max(start),
+    };
+    let reached = |at: Nanos| done + (at.since(start).0 as f64 * rate) as u64;
+    if start + span <= to.min(leaves) {
+        (start + span, end)
+    } else if to <= leaves {
+        (to, reached(to).min(end))
+    } else {
+        // It leaves at a boundary of blocks, after the moment at which it was told to by its own clock.
+        let (block, first) = (cursor.scaled(grid.block).max(1), cursor.scaled(score.work[kernel]));
+        let boundary = (reached(leaves) - first).next_multiple_of(block) + first;
+        (to, boundary.clamp(done, end))
+    }
+}
+
+/// A latency tenant's kernels among those of others, one after the other.
+struct Walk<'f> {
+    cursor: Cursor,
+    score: &'f Score,
+    lanes: &'f [Lane],
+    on: &'f [usize],
+    longest: Nanos,
+    costs: &'f Costs,
+    fifo: bool,
+    source: Source,
+    crowd: Crowd,
+    now: Nanos,
+    room: Option<(usize, Nanos)>,
+    /// Room times time.
+    taken: f64,
+    waited: Vec<Nanos>,
+}
+
+impl<'f> Walk<'f> {
+    fn new(floor: &'f Floor<'_, '_>, number: usize, crowd: Crowd) -> Walk<'f> {
+        let lane = &floor.lanes[number];
+        let cursor = lane.cursor.clone().expect("whoever walks has a job");
+        Walk {
+            cursor,
+            score: &lane.score,
+            lanes: &floor.lanes,
+            on: &floor.beside.on,
+            longest: floor.beside.longest,
+            costs: &floor.world.card.costs,
+            fifo: waits_for_kernels(floor.world.sharing),
+            source: lane.source,
+            crowd,
+            now: floor.now,
+            room: floor.seats[number].room,
+            taken: 0.0,
+            waited: Vec::new(),
+        }
+    }
+
+    /// Until `to`, or until the job is over.
+    fn go(&mut self, to: Nanos) {
+        let mut kernel = self.cursor.kernel(self.score);
+        while kernel < self.score.kernels() {
+            let under_way = self.cursor.under_way(self.score).is_some();
+            let start = self.now.max(self.cursor.goes_on(self.score));
+            let start = if under_way || !self.crowd.waits { start } else { self.room_for(kernel, start, to) };
+            if start >= to {
+                break;
+            }
+            let (done, end) = (self.cursor.done(), self.cursor.scaled(self.score.work[kernel + 1]));
+            let span = Nanos(((end - done) as f64 / self.crowd.rate).ceil() as u64);
+            let stop = (start + span).min(to);
+            let share = self.score.grids[kernel].share;
+            self.taken += stop.since(start).0 as f64 * share;
+            self.now = stop;
+            if start + span > to {
+                let reached = done + (to.since(start).0 as f64 * self.crowd.rate) as u64;
+                self.cursor.set_done(reached.min(end));
+                break;
+            }
+            self.cursor.set_done(end);
+            self.cursor.passed(self.score, self.now);
+            kernel += 1;
+        }
+    }
+
+    /// When there is room for a kernel that could start at `start`.
+    fn room_for(&mut self, kernel: usize, start: Nanos, to: Nanos) -> Nanos {
+        if let Some((_, at)) = self.room.filter(|&(which, _)| which == kernel) {
+            return at.max(start);
+        }
+        if start >= to {
+            return start;
+        }
+        let wait = self.wait(kernel);
+        self.room = Some((kernel, start + wait));
+        if wait > Nanos::ZERO {
+            self.waited.push(wait);
+        }
+        start + wait
+    }
+
+    /// How long a kernel waits for what others have on the card: some kernel of theirs, the more likely the longer it takes.
+    fn wait(&self, kernel: usize) -> Nanos {
+        let (job, draw) = (self.cursor.job, kernel as u64 * 4);
+        let other = self.on[self.source.below(1 + job, draw, self.on.len())];
+        let other = &self.lanes[other].score;
+        let at = (self.source.unit(1 + job, draw + 1) * other.total() as f64) as u64;
+        let met = &other.grids[other.work.partition_point(|&work| work <= at).clamp(1, other.kernels()) - 1];
+        let share = self.score.grids[kernel].share;
+        if met.share + share <= 1.0 || Nanos(met.longest_residue()) > self.longest {
+            return Nanos::ZERO;
+        }
+        let (span, mean) = if self.fifo {
+            (met.duration, self.costs.fifo_wait)
+        } else {
+            (met.block, self.costs.priority_wait)
+        };
+        // Evenly between what makes this mean and all of it.
+        let least = (2.0 * mean - 1.0).max(0.0);
+        let drawn = least + (1.0 - least) * self.source.unit(1 + job, draw + 2);
+        Nanos((span as f64 * drawn) as u64)
+    }
+}

@@ -1,0 +1,143 @@
+//! What a decision changes.
+
+use model::Nanos;
+use policy::Decision;
+
+use super::{Floor, Leaving};
+use crate::log::Stop;
+use crate::residue::Residue;
+
+impl Floor<'_, '_> {
+    pub(super) fn decide(&mut self) {
+        self.fill_facts();
+        let before = self.desk.decision;
+        self.desk.ask(self.now);
+        if self.world.sharing.is_scheduled() {
+            for seat in 0..self.lanes.len() {
+                if !self.lanes[seat].is_latency() {
+                    self.turn(seat, &before);
+                }
+            }
+        }
+    }
+
+    pub(super) fn fill_facts(&mut self) {
+        let mut facts = std::mem::take(&mut self.desk.facts);
+        facts.clear();
+        for (number, (lane, seat)) in self.lanes.iter().zip(&self.seats).enumerate() {
+            let mut fact = lane.facts(number as u32, self.now, seat.awake);
+            fact.runs = seat.granted;
+            fact.next_call = seat.gap.map(|(_, call)| call);
+            if seat.gap.is_some() {
+                fact.busy_until = self.now;
+            }
+            facts.push(fact);
+        }
+        self.desk.facts = facts;
+    }
+
+    /// One best-effort tenant, after a decision.
+    fn turn(&mut self, seat: usize, before: &Decision) {
+        let decision = self.desk.decision;
+        let named = decision.names(seat as u32) && decision.longest_at(self.now) > Nanos::ZERO;
+        let granted = self.seats[seat].granted;
+        if granted && (!named || !self.may_go_on(seat)) {
+            self.stop(seat, before);
+        }
+        if named && !granted {
+            let back = self.now.max(self.seats[seat].off_at) + self.world.card.costs.resume;
+            self.seats[seat].granted = true;
+            let lane = &mut self.lanes[seat];
+            if let Some(cursor) = &mut lane.cursor {
+                cursor.resume(&lane.score, back);
+            }
+        } else if granted && !named {
+            self.seats[seat].granted = false;
+            self.lanes[seat].wanted_since = self.now;
+        }
+    }
+
+    /// Whether what runs at the moment could be started now.
+    fn may_go_on(&self, seat: usize) -> bool {
+        let lane = &self.lanes[seat];
+        let decision = &self.desk.decision;
+        if decision.longest >= lane.certificate {
+            return true;
+        }
+        let Some(cursor) = &lane.cursor else { return true };
+        let Some(running) = cursor.under_way(&lane.score) else { return true };
+        let flag = self.world.card.costs.flag;
+        let grid = &lane.score.grids[running.kernel];
+        let left = match grid.stop {
+            crate::StopAt::Kernel => Residue::of(cursor, &lane.score, running, false).last,
+            _ => Nanos(cursor.scaled(grid.longest_residue())),
+        };
+        flag + left <= decision.longest_at(self.now)
+    }
+
+    /// Takes a best-effort tenant off the GPU. Until its blocks see the flag it runs as it did, by the decision `before`.
+    fn stop(&mut self, seat: usize, before: &Decision) {
+        let costs = &self.world.card.costs;
+        let seen = self.now + costs.flag;
+        let turned_away = costs.turned_away.0;
+        self.advance(seat, self.now, seen, 1.0, before);
+        let whole = self.whole;
+        let lane = &mut self.lanes[seat];
+        self.seats[seat].off_at = seen;
+        let Some(cursor) = &mut lane.cursor else { return };
+        let Some(running) = cursor.under_way(&lane.score) else { return };
+        if cursor.goes_on(&lane.score) > seen {
+            // It was told to go on a moment ago, and has not begun yet.
+            return;
+        }
+        let residue = Residue::of(cursor, &lane.score, running, whole);
+        lane.busy += Nanos(residue.done.saturating_sub(cursor.done()));
+        lane.wasted += Nanos(cursor.done().saturating_sub(residue.done));
+        cursor.set_done(residue.done);
+        let off = seen + residue.last;
+        cursor.resume(&lane.score, off);
+        let over = cursor.is_over(&lane.score);
+        let blocks = u64::from(lane.score.grids[running.kernel].blocks);
+        lane.stops.push(Stop { at: self.now, latency: off.since(self.now) });
+        if over {
+            lane.finish(off);
+        }
+        self.seats[seat].off_at = off + Nanos(blocks * turned_away);
+        self.leaving.push(Leaving { first: seen + residue.first, last: off });
+        self.let_wait();
+    }
+
+    /// Latency tenants that are about to start a kernel wait until there is room for it.
+    fn let_wait(&mut self) {
+        for seat in 0..self.lanes.len() {
+            if self.seats[seat].awake {
+                self.wait_for_room(seat);
+            }
+        }
+    }
+
+    pub(super) fn wait_for_room(&mut self, seat: usize) {
+        self.leaving.retain(|leaving| leaving.last > self.now);
+        let lane = &mut self.lanes[seat];
+        if !lane.is_latency() {
+            return;
+        }
+        let Some(cursor) = &mut lane.cursor else { return };
+        if cursor.under_way(&lane.score).is_some() {
+            return;
+        }
+        let kernel = cursor.kernel(&lane.score);
+        let Some(grid) = lane.score.grids.get(kernel) else { return };
+        let free = self.leaving.iter().map(|leaving| {
+            let span = leaving.last.since(leaving.first).0 as f64;
+            leaving.first + Nanos((span * grid.share) as u64)
+        });
+        let Some(free) = free.max() else { return };
+        let planned = cursor.next_start(&lane.score);
+        if free > planned {
+            cursor.resume(&lane.score, free);
+            lane.waited(free.since(planned));
+            self.seats[seat].stale = true;
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! One tenant while the world runs: which job it is at, what comes next, what it has been through.
+
+use model::{Class, Nanos};
+use policy::{Activity, fair, token};
+
+use crate::cursor::Cursor;
+use crate::draw::Source;
+use crate::log::{Gaps, Job, Played, Stop};
+use crate::score::{Grid, ONE, Score};
+use crate::{Arrivals, Facts, Means, Sharing, StopAt, Tenant, World};
+
+#[derive(Debug)]
+pub struct Lane {
+    pub name: String,
+    pub class: Class,
+    pub priority: u32,
+    pub weight: u32,
+    pub slo: Option<Nanos>,
+    pub score: Score,
+    pub source: Source,
+    /// The job it is at.
+    pub cursor: Option<Cursor>,
+    /// How long it takes to get it off the GPU, whatever it is doing.
+    pub certificate: Nanos,
+    /// The time for which it was let on the GPU, stretched by its weight.
+    pub virtual_time: Nanos,
+    pub wanted_since: Nanos,
+    /// Whether others did anything on the GPU during the job.
+    pub accompanied: bool,
+    arrivals: Arrivals,
+    waits: bool,
+    warmup: Nanos,
+    /// When the last job ended; when its host could begin with the next.
+    free: Nanos,
+    ahead: Nanos,
+    idle_since: Option<Nanos>,
+    jobs: Vec<Job>,
+    pub stops: Vec<Stop>,
+    pub busy: Nanos,
+    pub wasted: Nanos,
+    pub longest_wait: Nanos,
+    pub gaps: Gaps,
+}
+
+impl Lane {
+    pub fn new(tenant: &Tenant, world: &World, means: &Means) -> Lane {
+        let score = Score::new(tenant, &world.card, world.sharing, means);
+        let room = if let Arrivals::Open(due) = &tenant.arrivals { due.len() } else { 64 };
+        Lane {
+            name: tenant.name.clone(),
+            class: tenant.class,
+            priority: tenant.priority,
+            weight: tenant.weight.max(1),
+            slo: tenant.slo,
+            source: Source::named(world.seed, &tenant.name),
+            cursor: None,
+            certificate: certificate(&score, world),
+            virtual_time: Nanos::ZERO,
+            wanted_since: Nanos::ZERO,
+            accompanied: false,
+            arrivals: tenant.arrivals.clone(),
+            waits: tenant.work.waits,
+            warmup: world.warmup,
+            free: Nanos::ZERO,
+            ahead: Nanos::ZERO,
+            idle_since: None,
+            jobs: Vec::with_capacity(room),
+            stops: Vec::new(),
+            busy: Nanos::ZERO,
+            wasted: Nanos::ZERO,
+            longest_wait: Nanos::ZERO,
+            gaps: Gaps::default(),
+            score,
+        }
+    }
+
+    pub fn is_latency(&self) -> bool {
+        self.class == Class::Latency
+    }
+
+    /// It was let on the GPU for so long.
+    pub fn charge(&mut self, span: Nanos) {
+        self.virtual_time += token::charge(span, fair::weight(self.weight, self.priority), 1);
+    }
+
+    /// When the next job begins, if none is under way. [`Nanos::MAX`]: never.
+    pub fn next_begin(&self) -> Nanos {
+        match &self.arrivals {
+            Arrivals::Closed => self.ahead,
+            Arrivals::Open(due) => due.get(self.jobs.len()).map_or(Nanos::MAX, |&due| due.max(self.ahead)),
+        }
+    }
+
+    pub fn next_due(&self) -> Option<Nanos> {
+        match &self.arrivals {
+            Arrivals::Closed => None,
+            Arrivals::Open(due) => due.get(self.jobs.len()).copied(),
+        }
+    }
+
+    /// Whether there is a job, or one that could begin now.
+    pub fn has_job(&self, now: Nanos) -> bool {
+        self.cursor.is_some() || self.next_begin() <= now
+    }
+
+    /// Begins the next job, which is due.
+    pub fn begin(&mut self) {
+        let begin = self.next_begin();
+        let due = self.next_due().unwrap_or(begin);
+        let number = self.jobs.len() as u64;
+        let source = self.source;
+        let factor = self.score.factor(|choices| source.below(0, number, choices));
+        let mut cursor = Cursor::new(begin, factor, number);
+        // What the host prepared while the last job ran waits for that to end.
+        cursor.resume(&self.score, self.free);
+        self.cursor = Some(cursor);
+        self.accompanied = false;
+        let counts = due >= self.warmup;
+        self.jobs.push(Job { due, start: Some(begin), end: None, waited: Nanos::ZERO, counts });
+    }
+
+    /// Its job is done. What it was is handed back.
+    pub fn finish(&mut self, at: Nanos) -> Option<Job> {
+        let cursor = self.cursor.take()?;
+        let early = cursor.handed_over(&self.score);
+        // One job ahead at most: the host began with this one when the last but one was done.
+        self.ahead = if self.waits { at } else { early.max(self.free).min(at) };
+        self.free = at;
+        self.idle_since = Some(at);
+        let job = self.jobs.last_mut()?;
+        job.end = Some(at);
+        Some(*job)
+    }
+
+    /// A kernel that was ready had to wait for others.
+    pub fn waited(&mut self, span: Nanos) {
+        if span == Nanos::ZERO {
+            return;
+        }
+        self.longest_wait = self.longest_wait.max(span);
+        self.accompanied = true;
+        if let Some(job) = self.jobs.last_mut() {
+            job.waited += span;
+        }
+    }
+
+    /// Runs jobs, one after the other, on a GPU that it has to itself from `from` to `to`. Returns the work done.
+    pub fn play(&mut self, from: Nanos, to: Nanos) -> Nanos {
+        let before = self.busy;
+        let mut now = from;
+        loop {
+            if self.cursor.is_none() {
+                if self.next_begin() > to {
+                    break;
+                }
+                now = now.max(self.next_begin());
+                self.begin();
+            }
+            let Some(cursor) = &mut self.cursor else { break };
+            let done = cursor.done();
+            let end = cursor.end(&self.score);
+            cursor.run(&self.score, to);
+            self.busy += Nanos(cursor.done() - done);
+            if !cursor.is_over(&self.score) {
+                break;
+            }
+            now = end.max(now).min(to);
+            self.finish(now);
+        }
+        self.busy - before
+    }
+
+    pub fn facts(&self, seat: u32, now: Nanos, awake: bool) -> Facts {
+        let cursor = self.cursor.as_ref().filter(|_| awake);
+        let activity = match cursor {
+            Some(cursor) => Activity::Active { since: cursor.begin },
+            None => Activity::Idle { since: self.idle_since },
+        };
+        let queued = match &self.arrivals {
+            Arrivals::Closed => 0,
+            Arrivals::Open(due) => due[self.jobs.len().min(due.len())..].partition_point(|&due| due <= now),
+        };
+        let step = cursor.map_or(0, |cursor| cursor.kernel(&self.score));
+        Facts {
+            seat,
+            class: self.class,
+            priority: self.priority,
+            weight: self.weight,
+            slo: self.slo,
+            activity,
+            due: cursor.and_then(|_| self.jobs.last()).map(|job| job.due),
+            queued: queued as u32,
+            busy_until: cursor.map_or(now, |cursor| cursor.busy_until(&self.score, now)),
+            step: step as u32,
+            next_call: None,
+            next_due: self.next_due(),
+            wants: self.class == Class::BestEffort && self.has_job(now),
+            wanted_since: self.wanted_since,
+            runs: false,
+            virtual_time: self.virtual_time,
+            certificate: self.certificate,
+            piece: self.piece(),
+            held: self.next_grid().stop == StopAt::Kernel,
+            busy: self.busy,
+        }
+    }
+
+    /// The kernel that is under way or comes next.
+    fn next_grid(&self) -> &Grid {
+        let kernel = self.cursor.as_ref().map_or(0, |cursor| cursor.kernel(&self.score));
+        &self.score.grids[kernel % self.score.kernels()]
+    }
+
+    /// How long its next kernel takes.
+    fn piece(&self) -> Nanos {
+        let factor = self.cursor.as_ref().map_or(ONE, |cursor| cursor.factor);
+        Nanos(((u128::from(self.next_grid().duration) * u128::from(factor)) >> 16) as u64)
+    }
+
+    pub fn into_log(mut self, until: Nanos) -> Played {
+        while let Some(due) = self.next_due().filter(|&due| due < until) {
+            let counts = due >= self.warmup;
+            self.jobs.push(Job { due, start: None, end: None, waited: Nanos::ZERO, counts });
+        }
+        Played {
+            name: self.name,
+            class: self.class,
+            jobs: self.jobs,
+            stops: self.stops,
+            busy: self.busy,
+            wasted: self.wasted,
+            longest_wait: self.longest_wait,
+            gaps: self.gaps,
+        }
+    }
+}
+
+/// How long it takes at most to get a tenant off the GPU.
+fn certificate(score: &Score, world: &World) -> Nanos {
+    let costs = &world.card.costs;
+    match world.sharing {
+        Sharing::Isolated | Sharing::TimeSlicing => {
+            let switch = (costs.switch_off + costs.switch_on).0 as f64;
+            Nanos((switch * (1.0 + costs.scatter)) as u64)
+        }
+        Sharing::Shared | Sharing::Mps | Sharing::MpsPriority => {
+            let residue = score.grids.iter().map(|grid| grid.longest_residue()).max().unwrap_or(0);
+            costs.flag + Nanos(((u128::from(residue) * u128::from(score.worst.max(ONE))) >> 16) as u64 + 1)
+        }
+    }
+}
