@@ -181,6 +181,9 @@ impl Record {
 }
 
 impl Span {
+    /// Nothing is said.
+    pub(crate) const UNSAID: Span = Span { early: Nanos::ZERO, likely: Nanos::ZERO, class: None };
+
     /// The moment at which a span ends that began at this one.
     pub fn from(&self, began: Nanos) -> Forecast {
         Forecast { early: began + self.early, likely: began + self.likely }

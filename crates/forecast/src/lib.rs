@@ -12,7 +12,8 @@
 //!
 //! The crate lives inside other people's processes. Nothing here allocates, reads a clock, locks, loops without a bound
 //! or draws a random number: the same observations give the same forecasts, in a process, in a test and in the simulator.
-//! An empty value is all zeros, so a `static` of it takes no memory until it is used.
+//! A [`Sequence`], [`Busy`] or [`Arrivals`] that has seen nothing is all zeros, so a `static` of it takes no memory until it is
+//! used.
 //!
 //! * [`Sketch`]: streaming quantiles with counts; [`Recent`]: the last few spans
 //! * [`Sequence`]: when a tenant launches next, from what it launched before; [`Busy`]: when what it launched is done

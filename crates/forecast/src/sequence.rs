@@ -54,8 +54,8 @@ pub struct Site {
     pub recurs: bool,
 }
 
-/// The launches of one tenant; `SLOTS` contexts are remembered, a power of two from eight on. With 2,048 it takes 140
-/// kilobytes, and knows requests of up to two thousand kernels.
+/// The launches of one tenant; `SLOTS` contexts are remembered, a power of two from eight on. With 2,048 it takes 144 kB, which
+/// is enough to know every place of a request of a thousand kernels.
 ///
 /// ```
 /// use forecast::{Kernel, Sequence};
@@ -84,7 +84,7 @@ pub struct Sequence<const SLOTS: usize> {
     /// The last kernels, the latest first.
     last: [u64; ORDERS],
     request: Request,
-    pending: Option<Pending>,
+    pending: Pending,
 }
 
 /// The request in progress, and how many before it were the same.
@@ -96,22 +96,25 @@ struct Request {
     repeats: u32,
 }
 
-/// The last launch, until the next one shows how long it took.
+/// The last launch, until the next one shows how long it took. No `Option` is around it or in it, whose emptiness might be
+/// another number than nought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pending {
+    /// Whether there was a launch at all.
+    launched: bool,
     at: Nanos,
     /// The contexts that learn what follows, the longest first.
     learning: [Place; CONTEXTS],
     speaker: Speaker,
-    said: Option<Span>,
+    said: Span,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
+    Nobody,
+    Overall,
     /// The context with this number, nought being the longest.
     Context(usize),
-    Overall,
-    Nobody,
 }
 
 impl<const SLOTS: usize> Sequence<SLOTS> {
@@ -122,7 +125,7 @@ impl<const SLOTS: usize> Sequence<SLOTS> {
             calibration: Calibration::new(),
             last: [0; ORDERS],
             request: Request { hash: 0, length: 0, previous: (0, 0), repeats: 0 },
-            pending: None,
+            pending: Pending::NONE,
         }
     }
 
@@ -142,27 +145,30 @@ impl<const SLOTS: usize> Sequence<SLOTS> {
 
     /// When the next launch comes, asked again: what was said after the last one, less what has not happened since.
     pub fn next(&self, now: Nanos) -> Forecast {
-        let Some(pending) = &self.pending else { return Forecast::ANY_MOMENT };
-        let passed = now.since(pending.at);
-        let Some((early, likely)) = self.remembered(pending, passed) else { return Forecast::ANY_MOMENT };
-        self.calibration.correct(early.since(passed), likely.since(passed)).from(now)
+        let passed = now.since(self.pending.at);
+        match self.remembered(passed) {
+            Some((early, likely)) => {
+                self.calibration.correct(early.since(passed), likely.since(passed)).from(now)
+            }
+            None => Forecast::ANY_MOMENT,
+        }
     }
 
     /// What the forecast after the last launch is based on.
     pub fn level(&self) -> Level {
-        match self.pending.as_ref().map(|pending| pending.speaker) {
-            Some(Speaker::Context(0)) => Level::Request,
-            Some(Speaker::Context(context)) => Level::Last(CONTEXTS.saturating_sub(context) as u8),
-            Some(Speaker::Overall) => Level::Overall,
-            Some(Speaker::Nobody) | None => Level::Nothing,
+        match self.pending.speaker {
+            Speaker::Context(0) => Level::Request,
+            Speaker::Context(context) => Level::Last(CONTEXTS.saturating_sub(context) as u8),
+            Speaker::Overall => Level::Overall,
+            Speaker::Nobody => Level::Nothing,
         }
     }
 
     /// Where the last launch was in what the tenant does again and again.
     pub fn site(&self) -> Option<Site> {
-        let [request, ..] = self.pending.as_ref()?.learning;
+        let [request, ..] = self.pending.learning;
         let recurs = request != Place::NOWHERE;
-        let hash = self.hash(usize::from(!recurs))?;
+        let hash = self.hash(usize::from(!recurs)).filter(|_| self.pending.launched)?;
         Some(Site { hash, position: self.request.length, recurs })
     }
 
@@ -178,11 +184,12 @@ impl<const SLOTS: usize> Sequence<SLOTS> {
 
     /// The last launch's span has ended: everybody who should learns it.
     fn settle(&mut self, now: Nanos) {
-        let Some(pending) = &self.pending else { return };
-        let span = now.since(pending.at);
-        if let Some(said) = pending.said {
-            self.calibration.score(said, span);
+        let pending = &self.pending;
+        if !pending.launched {
+            return;
         }
+        let span = now.since(pending.at);
+        self.calibration.score(pending.said, span);
         for &place in &pending.learning {
             self.table.observe(place, span);
         }
@@ -203,18 +210,19 @@ impl<const SLOTS: usize> Sequence<SLOTS> {
                 break;
             }
         }
-        let pending = Pending { at: now, learning, speaker, said: None };
-        let raw = self.remembered(&pending, Nanos::ZERO);
-        let said = raw.map(|(early, likely)| self.calibration.correct(early, likely));
-        self.pending = Some(Pending { said, ..pending });
-        said.map_or(Forecast::ANY_MOMENT, |said| said.from(now))
+        self.pending = Pending { launched: true, at: now, learning, speaker, said: Span::UNSAID };
+        let Some((early, likely)) = self.remembered(Nanos::ZERO) else {
+            return Forecast::ANY_MOMENT;
+        };
+        self.pending.said = self.calibration.correct(early, likely);
+        self.pending.said.from(now)
     }
 
     /// The span that nine of ten exceed, and the one that half of them do, of those that are longer than what has passed.
-    fn remembered(&self, pending: &Pending, passed: Nanos) -> Option<(Nanos, Nanos)> {
-        match pending.speaker {
+    fn remembered(&self, passed: Nanos) -> Option<(Nanos, Nanos)> {
+        match self.pending.speaker {
             Speaker::Context(context) => {
-                let recent = self.table.recent(*pending.learning.get(context)?)?;
+                let recent = self.table.recent(*self.pending.learning.get(context)?)?;
                 Some((recent.tenth_after(1, passed), recent.tenth_after(5, passed)))
             }
             Speaker::Overall => {
@@ -241,6 +249,16 @@ impl<const SLOTS: usize> Default for Sequence<SLOTS> {
     fn default() -> Sequence<SLOTS> {
         Sequence::new()
     }
+}
+
+impl Pending {
+    const NONE: Pending = Pending {
+        launched: false,
+        at: Nanos::ZERO,
+        learning: [Place::NOWHERE; CONTEXTS],
+        speaker: Speaker::Nobody,
+        said: Span::UNSAID,
+    };
 }
 
 impl Request {
