@@ -31,7 +31,7 @@ const LONGEST: u32 = 1_024;
 const HABIT: u32 = 3;
 
 /// What a forecast is based on, from the best to the least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// All launches of the request so far.
     Request,

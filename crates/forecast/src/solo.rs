@@ -76,8 +76,11 @@ impl Solo {
     /// Whether best-effort work is to be kept away from the request that begins now. To be asked once for each request;
     /// `share` is how many of a thousand may be treated so.
     pub fn wants_the_next_alone(&mut self, share: u32) -> bool {
-        let Some(length) = 1_000u32.checked_div(share) else { return false };
-        let length = length.max(1);
+        if share == 0 {
+            return false;
+        }
+        // Rounded up: rather fewer than too many.
+        let length = 1_000u32.div_ceil(share);
         if self.into_stretch >= length {
             self.into_stretch = 0;
             self.stretch = self.stretch.wrapping_add(1);
