@@ -10,6 +10,7 @@ use clap_complete::Shell;
 use model::{Class, Domain, Nanos};
 
 use crate::lab::arguments::LabVerb;
+use crate::profile::arguments::ProfileVerb;
 
 /// Shares an NVIDIA GPU between latency-critical and best-effort processes.
 #[derive(Debug, Parser)]
@@ -34,6 +35,9 @@ pub enum Verb {
     /// List the kernels of processes on a shared GPU: which can be stopped between their blocks, which not, and why
     #[command(after_help = VERDICTS_HELP)]
     Verdicts(VerdictOptions),
+    /// Look at what is known of kernels from all runs: how long they take, what follows them, how soon they stop
+    #[command(subcommand)]
+    Profile(ProfileVerb),
     /// Change a tenant while it runs
     #[command(after_help = TENANT_HELP)]
     Set(ChangeOptions),

@@ -11,6 +11,7 @@ mod doctor;
 mod document;
 mod json;
 mod lab;
+mod profile;
 mod run;
 mod soft;
 mod status;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Verb::Status(options) => status::status(options.output),
         Verb::Ps(options) => status::ps(options.output),
         Verb::Verdicts(options) => verdicts::run(&options),
+        Verb::Profile(verb) => profile::run(&verb),
         Verb::Set(options) => change::set(&options),
         Verb::Pause(tenant) => change::pause(&tenant),
         Verb::Resume(tenant) => change::resume(&tenant),

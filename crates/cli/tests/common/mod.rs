@@ -56,7 +56,7 @@ pub fn installed(ebb: &Path, runtime: &Path) -> Command {
     for name in ["EBB_SOFTGPU", "EBB_DRIVER", "EBB_RUN", "EBB_DISABLE", "EBB_LOG", "LD_PRELOAD"] {
         command.env_remove(name);
     }
-    for name in ["GUARD", "GUARD_CACHE", "LEDGERS", "SAMPLE"] {
+    for name in ["GUARD", "GUARD_CACHE", "LEDGERS", "PROFILES", "SAMPLE"] {
         command.env_remove(format!("EBB_{name}"));
     }
     for name in ["SOCKET", "TENANT", "NAME", "CLASS", "WEIGHT", "PRIORITY", "SLO_P99", "ON_DAEMON_LOSS"] {
