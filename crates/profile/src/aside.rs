@@ -14,7 +14,7 @@ pub struct Trouble {
     /// Where it was.
     pub path: PathBuf,
     pub reason: Rotten,
-    /// Where it is now; `None` if it could not be moved, and was removed.
+    /// Where it is now; `None` if it could not be moved.
     pub aside: Option<PathBuf>,
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for Trouble {
         )?;
         match &self.aside {
             Some(aside) => write!(f, "; the old one is now {}", aside.display()),
-            None => write!(f, "; the old one is gone"),
+            None => write!(f, "; the old one could not be moved"),
         }
     }
 }
@@ -44,8 +44,6 @@ pub(crate) fn set_aside(folder: &Path, path: &Path, limits: Limits, reason: Rott
     let moved = fs::rename(path, &aside).is_ok();
     if moved {
         shorten(&aside, limits.file);
-    } else {
-        let _ = fs::remove_file(path);
     }
     for (number, other) in all().filter_map(|other| Some((number(&other)?, other))) {
         if next - number >= limits.aside {

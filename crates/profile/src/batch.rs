@@ -1,7 +1,7 @@
 //! A batch: what one process has to say, in one piece.
 //!
 //! It is a run of frames, the same that lie in a file: appending it is all there is to keeping it, and it may as well travel
-//! through a socket first.
+//! through a socket first. A child of a fork has its parent's batch, and must clear it, or what is in it counts twice.
 
 use model::{Kernel, Site};
 

@@ -322,7 +322,14 @@ impl Store {
     }
 }
 
-struct Lock(#[expect(dead_code, reason = "the lock is held as long as its file is open")] File);
+struct Lock(File);
+
+impl Drop for Lock {
+    /// Said, not only left to the closing of the file: a child forked meanwhile has the file open too.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
 
 /// Why a file is no good as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use common::{batch, key, platform, seen};
 use profile::{Error, Limits, Platform, Reading, Rotten, Store};
+use proptest::prelude::*;
 
 struct Place {
     folder: tempfile::TempDir,
@@ -309,4 +310,25 @@ fn an_empty_batch_is_no_work() {
     place.append(&[]);
     assert!(!place.store.folder().exists());
     assert_eq!(seen(&batch(&["a", "a"])), 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Anything at all, or anything behind a beginning that is right, or in the middle of a file that is.
+    #[test]
+    fn whatever_is_in_a_file_one_can_go_on(at: prop::sample::Index, odd in prop::collection::vec(any::<u8>(), 0..3000), keep in 0..3) {
+        let place = Place::new();
+        place.append(&["a", "b", "c"]);
+        let (path, mut bytes) = (place.file(), fs::read(place.file()).unwrap());
+        let at = if keep == 0 { 0 } else { at.index(bytes.len()) };
+        let end = if keep == 2 { (at + odd.len() / 20).min(bytes.len()) } else { bytes.len() };
+        bytes.splice(at..end, odd);
+        fs::write(&path, &bytes).unwrap();
+        let reading = place.read();
+        prop_assert!(reading.profile.len() <= 3);
+        place.append(&["d"]);
+        prop_assert_eq!(launches(&place.read(), "d"), 1);
+        prop_assert_eq!(place.read().profile.len(), reading.profile.len() + 1);
+    }
 }
