@@ -17,7 +17,7 @@ pub struct Costs {
     pub launch_to_start: Nanos,
     /// From a launch call of a latency tenant until blocks of others see the stop flag.
     pub flag: Nanos,
-    /// How long a block takes that finds the flag set, or finds that it ran already; they leave one after the other.
+    /// How long a thousand blocks take that find the flag set, or find that they ran already; they leave one after the other.
     pub turned_away: Nanos,
     /// From the decision that somebody may go on to its first instruction, shared domain.
     pub resume: Nanos,
@@ -59,7 +59,7 @@ impl Card {
                 // A flag write is visible after 4 µs on a fresh stream; through a mapping, after rest, 10 to 12 µs.
                 flag: Nanos(8_000),
                 // Two million in 1.15 ms.
-                turned_away: Nanos(1),
+                turned_away: Nanos(570),
                 // The owner sees it on the board and launches again: a call, and what is on the way before the first block.
                 resume: Nanos(12_000),
                 // GPT-2 large 0.96, ResNet-50 0.88 of the throughput without a guard; large kernels 1.01.

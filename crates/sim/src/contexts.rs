@@ -140,6 +140,7 @@ impl<'w, 's> Contexts<'w, 's> {
     /// Ends, begins, first calls. Whether a scheduler may want to know.
     fn look_at(&mut self, number: usize) -> bool {
         let mut news = false;
+        let loaded = self.owner == Some(number) && self.switching.is_none();
         let (lane, seat) = (&mut self.lanes[number], &mut self.seats[number]);
         if lane.cursor.as_ref().is_some_and(|cursor| cursor.is_over(&lane.score)) {
             let alone = !lane.accompanied;
@@ -150,7 +151,7 @@ impl<'w, 's> Contexts<'w, 's> {
             }
         }
         if lane.cursor.is_none() && lane.next_begin() <= self.now {
-            lane.begin();
+            lane.begin(if loaded { Nanos::ZERO } else { self.now });
         }
         if lane.is_latency() {
             let called = lane.cursor.as_ref().is_some_and(|cursor| cursor.call(&lane.score, 0) <= self.now);

@@ -81,7 +81,8 @@ impl Cursor {
         self.lag.max(self.scaled(score.lateness[kernel]) + self.stall(kernel))
     }
 
-    fn start(&self, score: &Score, kernel: usize) -> Nanos {
+    /// When a kernel starts, if the GPU is free from now on.
+    pub fn start(&self, score: &Score, kernel: usize) -> Nanos {
         self.begin + Nanos(self.scaled(score.work[kernel]) + self.lateness(score, kernel))
     }
 
@@ -130,10 +131,9 @@ impl Cursor {
         }
     }
 
-    /// The kernel before this one was done at `at`: if the host has waited for that, it goes on from there.
-    pub fn passed(&mut self, score: &Score, at: Nanos) {
-        let kernel = self.kernel(score);
-        if kernel == 0 || score.syncs.binary_search(&kernel).is_err() {
+    /// Everything before this kernel was done at `at`: if the host has waited for that, it goes on from there.
+    pub fn passed(&mut self, score: &Score, kernel: usize, at: Nanos) {
+        if kernel == 0 || score.syncs.is_empty() || score.syncs.binary_search(&kernel).is_err() {
             return;
         }
         let late = at.since(self.begin).0.saturating_sub(self.done);

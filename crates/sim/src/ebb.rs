@@ -38,6 +38,9 @@ struct Known {
     /// The silence that was foretold last: the call that ends it, and what was said.
     foretold: Option<(Nanos, Forecast)>,
     active: bool,
+    /// When the next request is expected, as it was said when the last one ended: an idle tenant says nothing new, and it is by what
+    /// it said last that others see that it is late.
+    expected: Option<Forecast>,
     /// Whether the next request, or the one under way, is to be seen alone.
     alone: bool,
     requests: u32,
@@ -112,7 +115,7 @@ impl Known {
         let next = match facts.next_call {
             Some(call) => self.silence(facts.step as usize, now, call),
             None if active => Forecast::ANY_MOMENT,
-            None => self.arrivals.next(now),
+            None => self.expected.unwrap_or(Forecast::ANY_MOMENT),
         };
         Latency {
             seat: facts.seat,
@@ -208,6 +211,7 @@ impl Scheduler for Ebb {
         known.missed += u32::from(known.report.and_then(|report| report.slo).is_some_and(|slo| took > slo));
         known.solo.observe(end.end.since(end.start), end.alone);
         known.arrivals.ended(end.end);
+        known.expected = Some(known.arrivals.next(end.end));
         known.active = false;
         known.alone = known.solo.wants_the_next_alone(self.dials.solo_share);
     }

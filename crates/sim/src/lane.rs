@@ -103,8 +103,16 @@ impl Lane {
         self.cursor.is_some() || self.next_begin() <= now
     }
 
-    /// Begins the next job, which is due.
-    pub fn begin(&mut self) {
+    /// It is not on the GPU before this moment.
+    pub fn keep_off(&mut self, until: Nanos) {
+        match &mut self.cursor {
+            Some(cursor) => cursor.resume(&self.score, until),
+            None => self.free = self.free.max(until),
+        }
+    }
+
+    /// Begins the next job, which is due; the GPU is there for it from `from` on.
+    pub fn begin(&mut self, from: Nanos) {
         let begin = self.next_begin();
         let due = self.next_due().unwrap_or(begin);
         let number = self.jobs.len() as u64;
@@ -112,7 +120,7 @@ impl Lane {
         let factor = self.score.factor(|choices| source.below(0, number, choices));
         let mut cursor = Cursor::new(begin, factor, number);
         // What the host prepared while the last job ran waits for that to end.
-        cursor.resume(&self.score, self.free);
+        cursor.resume(&self.score, self.free.max(from));
         self.cursor = Some(cursor);
         self.accompanied = false;
         let counts = due >= self.warmup;
@@ -154,7 +162,7 @@ impl Lane {
                     break;
                 }
                 now = now.max(self.next_begin());
-                self.begin();
+                self.begin(now);
             }
             let Some(cursor) = &mut self.cursor else { break };
             let done = cursor.done();

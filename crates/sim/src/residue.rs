@@ -23,7 +23,8 @@ pub struct Residue {
 }
 
 impl Residue {
-    pub fn of(cursor: &Cursor, score: &Score, running: Running, whole: bool) -> Residue {
+    /// `rate`: which part of the room the kernel has. Its blocks are not slower for that, but fewer run at a time.
+    pub fn of(cursor: &Cursor, score: &Score, running: Running, whole: bool, rate: f64) -> Residue {
         let grid = &score.grids[running.kernel];
         let before = cursor.scaled(score.work[running.kernel]);
         let end = cursor.scaled(score.work[running.kernel + 1]);
@@ -46,9 +47,15 @@ impl Residue {
                 Residue {
                     first: Nanos((wave as f64 * (1.0 - blur)) as u64),
                     last: Nanos((wave as f64 + (slowest - wave as f64).max(0.0) * blur) as u64),
-                    done: before + running.into + wave,
+                    done: before + running.into + (wave as f64 * rate) as u64,
                 }
             }
         }
+    }
+
+    /// The same work, in more time.
+    pub fn stretched(self, by: f64) -> Residue {
+        let longer = |span: Nanos| if by == 1.0 { span } else { Nanos((span.0 as f64 * by) as u64) };
+        Residue { first: longer(self.first), last: longer(self.last), ..self }
     }
 }

@@ -153,6 +153,8 @@ fn tax(kernel: &Kernel, class: Class, card: &Card, sharing: Sharing, means: &Mea
         (Sharing::Isolated | Sharing::TimeSlicing, _) => 1.0,
         (_, Class::Latency) => costs.mps,
         (Sharing::Shared, Class::BestEffort) => match (means.tax, means.stop, kernel.rung) {
+            // Where originals run at times, it is counted when it is paid.
+            (Some(_), ..) if means.whole_after.is_some() => 1.0,
             (Some(tax), ..) => tax,
             (None, StopAt::Block, Rung::Guard) => costs.guard,
             (None, ..) => 1.0,

@@ -149,7 +149,7 @@ impl<'w, 's> Floor<'w, 's> {
         let mut news = self.finish(seat);
         let lane = &mut self.lanes[seat];
         if lane.cursor.is_none() && lane.next_begin() <= self.now {
-            lane.begin();
+            lane.begin(Nanos::ZERO);
             self.seats[seat].stale = true;
         }
         let Some(cursor) = &lane.cursor else { return news };

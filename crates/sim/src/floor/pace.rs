@@ -34,7 +34,8 @@ impl Floor<'_, '_> {
                 seat.crowd = crowd;
                 seat.stale = true;
             }
-            if seat.stale {
+            // A walk in several parts is rounded more often than one in one go.
+            if seat.stale || seat.end <= self.now {
                 self.plan(number);
             }
         }
@@ -113,11 +114,7 @@ impl Floor<'_, '_> {
         }
         let taken = self.settle_latency(to);
         let left = (1.0 - taken / span.0 as f64).max(0.0);
-        let demand = match self.beside.on.len() {
-            0 | 1 => 1.0,
-            _ => self.beside.on.iter().map(|&number| self.lanes[number].score.demand).sum(),
-        };
-        let rate = left / f64::max(demand, 1.0);
+        let rate = left * self.rate_together();
         let mut used = Nanos::ZERO;
         for place in 0..self.beside.on.len() {
             let number = self.beside.on[place];
@@ -128,6 +125,23 @@ impl Floor<'_, '_> {
             self.note_company(used);
         }
         self.now = to;
+    }
+
+    /// How much longer best-effort kernels take at the moment, where that is not a part of them.
+    pub(super) fn tax(&self) -> f64 {
+        match (self.means.whole_after, self.means.tax) {
+            (Some(_), Some(tax)) if !self.whole => tax,
+            _ => 1.0,
+        }
+    }
+
+    /// How fast best-effort tenants get on if the card is theirs: they share its room.
+    pub(super) fn rate_together(&self) -> f64 {
+        if self.beside.on.len() < 2 {
+            return 1.0;
+        }
+        let demand: f64 = self.beside.on.iter().map(|&number| self.lanes[number].score.demand).sum();
+        1.0 / demand.max(1.0)
     }
 
     /// Latency tenants first. Returns the room that they took, times time.
@@ -184,9 +198,8 @@ impl Floor<'_, '_> {
         rate: f64,
         grant: &Decision,
     ) -> Nanos {
-        let whole = self.whole;
+        let rate = rate / self.tax();
         let lane = &mut self.lanes[number];
-        let rate = if whole { rate * self.means.tax.unwrap_or(1.0) } else { rate };
         let certain = grant.longest >= lane.certificate;
         if certain && rate == 1.0 {
             lane.play(from, to)
@@ -206,7 +219,7 @@ fn crawl(lane: &mut Lane, from: Nanos, to: Nanos, rate: f64, grant: &Decision, c
                 break;
             }
             now = now.max(lane.next_begin());
-            lane.begin();
+            lane.begin(now);
         }
         let Some(cursor) = &mut lane.cursor else { break };
         let start = now.max(cursor.goes_on(&lane.score));
@@ -216,7 +229,7 @@ fn crawl(lane: &mut Lane, from: Nanos, to: Nanos, rate: f64, grant: &Decision, c
         let done = cursor.done();
         let (moment, reached) = step(cursor, &lane.score, start, to, rate, grant, costs);
         cursor.set_done(reached);
-        cursor.passed(&lane.score, moment);
+        cursor.passed(&lane.score, cursor.kernel(&lane.score), moment);
         lane.busy += Nanos(reached - done);
         if cursor.is_over(&lane.score) {
             lane.finish(moment);
@@ -255,7 +268,7 @@ fn step(
         StopAt::Kernel => Nanos::MAX,
         _ => grant.leaves_at(certificate).max(start),
     };
-    let reached = |at: Nanos| done + (at.since(start).0 as f64 * rate) as u64;
+    let reached = |at: Nanos| done + (at.since(start).0 as f64 * rate).ceil() as u64;
     if start + span <= to.min(leaves) {
         (start + span, end)
     } else if to <= leaves {
@@ -309,28 +322,28 @@ impl<'f> Walk<'f> {
 
     /// Until `to`, or until the job is over.
     fn go(&mut self, to: Nanos) {
-        let mut kernel = self.cursor.kernel(self.score);
-        while kernel < self.score.kernels() {
-            let under_way = self.cursor.under_way(self.score).is_some();
-            let start = self.now.max(self.cursor.goes_on(self.score));
+        let first = self.cursor.kernel(self.score);
+        let mut under_way = self.cursor.under_way(self.score).is_some();
+        for kernel in first..self.score.kernels() {
+            let start =
+                self.now.max(if under_way { self.now } else { self.cursor.start(self.score, kernel) });
             let start = if under_way || !self.crowd.waits { start } else { self.room_for(kernel, start, to) };
             if start >= to {
                 break;
             }
+            under_way = false;
             let (done, end) = (self.cursor.done(), self.cursor.scaled(self.score.work[kernel + 1]));
             let span = Nanos(((end - done) as f64 / self.crowd.rate).ceil() as u64);
             let stop = (start + span).min(to);
-            let share = self.score.grids[kernel].share;
-            self.taken += stop.since(start).0 as f64 * share;
+            self.taken += stop.since(start).0 as f64 * self.score.grids[kernel].share;
             self.now = stop;
             if start + span > to {
-                let reached = done + (to.since(start).0 as f64 * self.crowd.rate) as u64;
+                let reached = done + (to.since(start).0 as f64 * self.crowd.rate).ceil() as u64;
                 self.cursor.set_done(reached.min(end));
                 break;
             }
             self.cursor.set_done(end);
-            self.cursor.passed(self.score, self.now);
-            kernel += 1;
+            self.cursor.passed(self.score, kernel + 1, self.now);
         }
     }
 

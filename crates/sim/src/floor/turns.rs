@@ -4,6 +4,7 @@ use model::Nanos;
 use policy::Decision;
 
 use super::{Floor, Leaving};
+use crate::StopAt;
 use crate::log::Stop;
 use crate::residue::Residue;
 
@@ -28,8 +29,8 @@ impl Floor<'_, '_> {
             let mut fact = lane.facts(number as u32, self.now, seat.awake);
             fact.runs = seat.granted;
             fact.next_call = seat.gap.map(|(_, call)| call);
-            if seat.gap.is_some() {
-                fact.busy_until = self.now;
+            if let Some((opened, _)) = seat.gap {
+                fact.busy_until = opened;
             }
             facts.push(fact);
         }
@@ -47,10 +48,7 @@ impl Floor<'_, '_> {
         if named && !granted {
             let back = self.now.max(self.seats[seat].off_at) + self.world.card.costs.resume;
             self.seats[seat].granted = true;
-            let lane = &mut self.lanes[seat];
-            if let Some(cursor) = &mut lane.cursor {
-                cursor.resume(&lane.score, back);
-            }
+            self.lanes[seat].keep_off(back);
         } else if granted && !named {
             self.seats[seat].granted = false;
             self.lanes[seat].wanted_since = self.now;
@@ -69,7 +67,7 @@ impl Floor<'_, '_> {
         let flag = self.world.card.costs.flag;
         let grid = &lane.score.grids[running.kernel];
         let left = match grid.stop {
-            crate::StopAt::Kernel => Residue::of(cursor, &lane.score, running, false).last,
+            StopAt::Kernel => Residue::of(cursor, &lane.score, running, false, 1.0).last,
             _ => Nanos(cursor.scaled(grid.longest_residue())),
         };
         flag + left <= decision.longest_at(self.now)
@@ -79,30 +77,34 @@ impl Floor<'_, '_> {
     fn stop(&mut self, seat: usize, before: &Decision) {
         let costs = &self.world.card.costs;
         let seen = self.now + costs.flag;
-        let turned_away = costs.turned_away.0;
-        self.advance(seat, self.now, seen, 1.0, before);
-        let whole = self.whole;
+        let (flag, thousand) = (costs.flag, costs.turned_away.0);
+        let rate = self.rate_together();
+        self.advance(seat, self.now, seen, rate, before);
+        let (whole, tax) = (self.whole, self.tax());
         let lane = &mut self.lanes[seat];
         self.seats[seat].off_at = seen;
         let Some(cursor) = &mut lane.cursor else { return };
         let Some(running) = cursor.under_way(&lane.score) else { return };
-        if cursor.goes_on(&lane.score) > seen {
-            // It was told to go on a moment ago, and has not begun yet.
+        let grid = &lane.score.grids[running.kernel];
+        let certificate = flag + Nanos(cursor.scaled(grid.longest_residue()));
+        let left = grid.stop != StopAt::Kernel && before.leaves_at(certificate) <= self.now;
+        if left || cursor.goes_on(&lane.score) > seen {
+            // It has left by itself, as its grant had it; or it was told to go on a moment ago, and has not begun yet.
             return;
         }
-        let residue = Residue::of(cursor, &lane.score, running, whole);
+        let residue = Residue::of(cursor, &lane.score, running, whole, rate).stretched(tax);
         lane.busy += Nanos(residue.done.saturating_sub(cursor.done()));
         lane.wasted += Nanos(cursor.done().saturating_sub(residue.done));
         cursor.set_done(residue.done);
         let off = seen + residue.last;
         cursor.resume(&lane.score, off);
         let over = cursor.is_over(&lane.score);
-        let blocks = u64::from(lane.score.grids[running.kernel].blocks);
+        let blocks = u64::from(grid.blocks);
         lane.stops.push(Stop { at: self.now, latency: off.since(self.now) });
         if over {
             lane.finish(off);
         }
-        self.seats[seat].off_at = off + Nanos(blocks * turned_away);
+        self.seats[seat].off_at = off + Nanos(blocks * thousand / 1_000);
         self.leaving.push(Leaving { first: seen + residue.first, last: off });
         self.let_wait();
     }

@@ -5,6 +5,8 @@
 use model::{Class, Dials, Kind, Nanos};
 use sim::{Arrivals, Card, Ebb, Kernel, Log, Played, Rung, Scheduler, Sharing, Step, Tenant, Work, World};
 
+pub mod random;
+
 pub const fn us(micros: u64) -> Nanos {
     Nanos::from_micros(micros)
 }
