@@ -164,7 +164,8 @@ proptest! {
             let Who::One(seat) = decision.who else { return Err(TestCaseError::fail("it is one")) };
             let one = scene.best_effort.iter().find(|one| one.seat == seat).expect("who is named is there");
             prop_assert_eq!(decision.longest, one.certificate.max(Nanos(1)));
-            // When its turn is over it waits for as long as it must, or until it fits.
+            // When its turn is over it waits for as long as it must, or until it fits; where one at a time runs, as the holder.
+            let one = &policy::BestEffort { runs: true, ..*one };
             let pause = one.certificate.scaled(policy::slo::PATIENCE, 1).min(Nanos::from_millis(30_000));
             let later = decision.again + pause.scaled(steps, 100_000);
             if later < Nanos(u64::MAX / 4) {

@@ -125,7 +125,7 @@ proptest! {
         // Nobody has waited yet.
         let scene = Scene { now: us(100), exclusive, latency, best_effort, dials: dials(kind) };
         let mut game = Game::new(scene, arrivals);
-        game.play(Nanos::from_millis(8_000));
+        game.play(Nanos::from_millis(5_000));
         for (one, &waited) in game.scene.best_effort.iter().zip(&game.longest_wait) {
             // Its patience, the patience of others who are let in before it, and a round of turns by weight.
             let patience: Nanos = game.scene.best_effort.iter().map(|one| one.certificate.scaled(policy::slo::PATIENCE, 1))
@@ -156,6 +156,21 @@ proptest! {
             prop_assert!((used.as_secs_f64() - due).abs() <= slack, "{used} instead of {due} s");
         }
     }
+}
+
+/// Its turns by the clock may all fall into the time of the other.
+#[test]
+fn who_cannot_be_stopped_in_time_gets_the_token_beside_one_who_can() {
+    let next = Arrivals::AlwaysNear(us(1_069));
+    let tenants = vec![BestEffort { certificate: us(1_170), ..best_effort(100) }, best_effort(101)];
+    let idle = Activity::Idle { since: Some(Nanos::ZERO) };
+    let latency = vec![policy::Latency { activity: idle, ..latency(0) }];
+    let scene =
+        Scene { now: us(100), exclusive: true, latency, best_effort: tenants, dials: dials(Kind::Slo) };
+    let mut game = Game::new(scene, next);
+    game.play(Nanos::from_millis(4_000));
+    assert!(game.longest_wait[0] <= Nanos::from_millis(500), "{}", game.longest_wait[0]);
+    assert!(game.used[1] >= Nanos::from_millis(3_800), "{}", game.used[1]);
 }
 
 #[test]

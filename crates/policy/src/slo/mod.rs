@@ -16,26 +16,21 @@
 //!   latest by the earliest arrival plus the slack, so it may take `slack + (early - t)` to stop, and at any time `slack`.
 //! * Nothing is known of its next request, or it has not come when it should have: anything.
 //!
-//! **Nobody starves.** A tenant whose work can never be stopped in time would never run beside one whose requests may always
-//! come. So, while no request is under way, it has a *turn* now and then: one piece, after [`PATIENCE`] times as long as it
-//! takes to stop, and for as long as that, counted from when it came to want. Each such tenant harms at most one in so many
-//! requests, fewer than a 99th percentile sees, and that rests on the clock alone: nobody gets more by waiting in another way.
+//! Work that could never be started under these rules has its turn now and then (`waited`).
 
 mod aim;
 mod control;
+mod waited;
 
 use model::{Forecast, Nanos};
 
 use crate::gaps::{self, Gap};
-use crate::{Activity, BestEffort, Decision, Latency, View, Who, Why, fair, grant, strict};
+use crate::{Activity, BestEffort, Decision, Latency, View, Who, Why, grant, strict};
 
 pub use aim::{Aim, Report, Typical, aim, slack};
 pub use control::{LEVELS, START, State, dials_at, tune};
+pub use waited::PATIENCE;
 
-/// How many times longer than it takes to stop it somebody waits for its turn.
-pub const PATIENCE: u32 = 200;
-/// But nobody waits longer than this.
-const LONGEST_WAIT: Nanos = Nanos::from_millis(30_000);
 /// By how much a request may be later than expected, besides what the forecast itself is vague.
 const LATE: Nanos = Nanos::from_millis(1);
 
@@ -53,9 +48,8 @@ pub fn decide(view: &View) -> Decision {
     let limit = limits.clone().fold(Limit::NONE, Limit::and);
     let strictest = limits.min_by_key(|limit| limit.strictness(view.now));
     let limit = Limit { why: strictest.map_or(Why::Idle, |limit| limit.why), ..limit };
-    let idle = strict::keep_away(view).is_none();
-    if let Some((tenant, end)) = waited(view, limit).filter(|_| idle) {
-        return one_piece(tenant, end);
+    if let Some(decision) = waited::let_in(view, limit.longest_at(view.now)) {
+        return decision;
     }
     let grant = limit.grant(view);
     if grant.longest_at(view.now) == Nanos::ZERO && grant::interested(view).next().is_some() {
@@ -106,7 +100,7 @@ fn between(tenant: &Latency, view: &View) -> Limit {
         return Limit::NONE;
     }
     let until = tenant.next.early + tenant.slack;
-    let again = overdue.min(view.now + LONGEST_WAIT);
+    let again = overdue.min(view.now + waited::LONGEST);
     Limit { longest: tenant.slack, until, again, why: Why::NearArrival }
 }
 
@@ -126,7 +120,11 @@ impl Limit {
 
     /// What makes one limit the reason among several.
     fn strictness(&self, now: Nanos) -> (Nanos, u8) {
-        (self.longest.max(self.until.since(now)), self.why as u8)
+        (self.longest_at(now), self.why as u8)
+    }
+
+    fn longest_at(&self, at: Nanos) -> Nanos {
+        self.longest.max(self.until.since(at))
     }
 
     /// As a grant. Asks again when the next of those who may run now has to leave, or has its turn.
@@ -147,56 +145,11 @@ impl Limit {
             return Decision { why: Why::Idle, ..grant };
         }
         let changes = grant::interested(view).filter(limited).flat_map(|tenant| {
-            let (Turn::Begins(turn) | Turn::Ends(turn)) = turn(tenant, view.now);
             // There are no turns beside a request.
-            let turn = if self.why == Why::NearArrival { turn } else { Nanos::MAX };
-            [grant.leaves_at(tenant.certificate), turn]
+            let turn = (self.why == Why::NearArrival).then(|| waited::changes_at(tenant, view.now));
+            [grant.leaves_at(tenant.certificate), turn.unwrap_or(Nanos::MAX)]
         });
         let next = changes.filter(|&moment| moment > view.now).min().unwrap_or(Nanos::MAX);
         Decision { again: self.again.min(next), ..grant }
-    }
-}
-
-/// A turn of somebody whose work cannot be stopped in time: when the next one begins, or when this one ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    Begins(Nanos),
-    Ends(Nanos),
-}
-
-fn turn(tenant: &BestEffort, now: Nanos) -> Turn {
-    let length = tenant.certificate.max(Nanos(1));
-    let pause = length.scaled(PATIENCE, 1).min(LONGEST_WAIT);
-    let round = pause + length;
-    let into = Nanos(now.since(tenant.wanted_since).0 % round.0);
-    if into < pause { Turn::Begins(now + pause.since(into)) } else { Turn::Ends(now + round.since(into)) }
-}
-
-/// Who is let in although it cannot be stopped in time, and until when: of those whose turn it is, the least advanced.
-fn waited<'a>(view: &View<'a>, limit: Limit) -> Option<(&'a BestEffort, Nanos)> {
-    let longest = limit.longest.max(limit.until.since(view.now));
-    // Where one at a time runs, nobody is let in while another has the token.
-    let holder = fair::holder(grant::interested(view).filter(|tenant| tenant.runs && view.exclusive));
-    let mine = |tenant: &&BestEffort| holder.is_none_or(|holder| holder.seat == tenant.seat);
-    let refused =
-        grant::interested(view).filter(|tenant| tenant.certificate > longest || longest == Nanos::ZERO);
-    let turns = refused.filter(mine).filter_map(|tenant| match turn(tenant, view.now) {
-        Turn::Ends(end) => Some((tenant, end)),
-        Turn::Begins(_) => None,
-    });
-    turns.min_by_key(|(tenant, _)| fair::order(tenant))
-}
-
-fn one_piece(tenant: &BestEffort, again: Nanos) -> Decision {
-    let longest = tenant.certificate.max(Nanos(1));
-    Decision {
-        who: Who::One(tenant.seat),
-        longest,
-        until: Nanos::ZERO,
-        in_flight: longest,
-        pieces: 1,
-        again,
-        lead: None,
-        why: Why::Waited,
     }
 }
