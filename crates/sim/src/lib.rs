@@ -19,6 +19,7 @@ mod residue;
 pub mod rivals;
 mod scheduler;
 mod score;
+pub mod stage;
 mod token;
 mod world;
 

@@ -7,7 +7,7 @@ use scenario::{Scenario, Slo, Workload};
 
 use super::fit::alone_time;
 use super::work::work_of;
-use super::{Role, Stage};
+use super::{Role, Stage, drained};
 use crate::{Arrivals, Card, Error};
 
 impl Stage {
@@ -58,7 +58,7 @@ impl Stage {
             tenants,
             modes: Vec::new(),
         };
-        Ok(Stage { card: card.clone(), scenario: record, cast, offered })
+        Ok(Stage { card: card.clone(), scenario: record, cast, offered, drained: drained(scenario.until()) })
     }
 }
 

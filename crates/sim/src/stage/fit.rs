@@ -131,8 +131,8 @@ impl Scheduler for Nobody {
         "nobody"
     }
 
-    fn asks_in_gaps(&self) -> bool {
-        false
+    fn asks_in_gaps(&self) -> Option<Nanos> {
+        None
     }
 
     fn decide(&mut self, _scene: &Scene) -> Decision {

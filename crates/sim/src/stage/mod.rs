@@ -9,15 +9,20 @@
 //! * `work`: what a request consists of, from a workload's profile
 //! * `fit`: the same work, made as long as it was measured to be alone
 //! * `cast`: a scenario's tenants; `replay`: those of an archive
+//! * `way`: the ways of sharing, by their names; `play`: many worlds at once
 //! * `record`: what happened, as the lab writes it down
+//! * [`fleet`]: how many GPUs many tenants need
 //!
 //! Nothing is learned from a run with company: a replay knows each tenant's runs alone and when its requests were due. So what
 //! it says of the runs with company can be held against them (`tests/reality.rs`).
 
 mod cast;
 mod fit;
+pub mod fleet;
+mod play;
 mod record;
 mod replay;
+mod way;
 mod work;
 
 use model::{Class, Nanos};
@@ -26,7 +31,9 @@ use results::record::Scenario;
 use crate::{Arrivals, Card, Sharing, Tenant, Work, World};
 
 pub use fit::alone_time;
-pub use record::{KIND, calibrations, device};
+pub use play::{Performance, play, worlds};
+pub use record::{KIND, device};
+pub use way::{NoWay, WORDS, Way, set};
 pub use work::work_of;
 
 /// Everything that is known before anything is played.
@@ -38,6 +45,8 @@ pub struct Stage {
     pub cast: Vec<Role>,
     /// For each repetition, the arrivals of each of the cast.
     pub offered: Vec<Vec<Arrivals>>,
+    /// Until when requests that came in time may be answered.
+    pub drained: Nanos,
 }
 
 /// A tenant without its arrivals.
@@ -85,24 +94,18 @@ impl Stage {
             sharing,
             tenants: present.iter().map(tenant).collect(),
             warmup: micros(self.scenario.warmup_us),
-            until: self.drained(),
+            until: self.drained,
             // Two repetitions differ by what is drawn for their jobs, too.
             seed: scenario::stream_seed(self.scenario.seed, "jobs", repetition),
             decisions: 0,
         }
     }
+}
 
-    /// When the last request is due at the latest.
-    pub fn until(&self) -> Nanos {
-        micros(self.scenario.warmup_us + self.scenario.duration_us)
-    }
-
-    /// Until when requests that came in time may be answered: as long as the lab waits for them.
-    pub fn drained(&self) -> Nanos {
-        const SHORTEST: Nanos = Nanos::from_millis(500);
-        let until = self.until();
-        until + Nanos(until.0 / 8).max(SHORTEST)
-    }
+/// As long as the lab waits for requests that came in time.
+fn drained(until: Nanos) -> Nanos {
+    const SHORTEST: Nanos = Nanos::from_millis(500);
+    until + Nanos(until.0 / 8).max(SHORTEST)
 }
 
 pub(crate) fn micros(us: u64) -> Nanos {

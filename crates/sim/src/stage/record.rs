@@ -37,8 +37,9 @@ pub fn calibrations(stage: &Stage) -> Vec<Calibration> {
 }
 
 impl Stage {
-    /// A world that was played, as a run of this mode. `wall` is how long that took, in seconds.
-    pub fn run(&self, mode: &str, repetition: u32, world: &World, log: &Log, wall: f64) -> Run {
+    /// A world that was played, as a run of this mode. When that was and how long it took is left out, so that the same worlds
+    /// give the same file.
+    pub fn run(&self, mode: &str, repetition: u32, world: &World, log: &Log) -> Run {
         let scenario = &self.scenario;
         let place = format!("{}/{}", scenario.suite, scenario.name);
         let id = match &world.tenants[..] {
@@ -56,7 +57,7 @@ impl Stage {
             seed: world.seed,
             warmup_us: scenario.warmup_us,
             until_us: scenario.warmup_us + scenario.duration_us,
-            wall_s: wall,
+            wall_s: 0.0,
             tenants: world
                 .tenants
                 .iter()
@@ -88,13 +89,13 @@ impl Stage {
     }
 
     /// Gives every latency tenant its limit as a time, from what it did alone: one log for each repetition.
-    pub fn promise(&mut self, tenant: usize, alone: &[Log]) {
+    pub fn promise<'a>(&mut self, tenant: usize, alone: impl Iterator<Item = &'a Log>) {
         let Some(told) = self.told(&[]).tenants.get(tenant).cloned() else { return };
         let Some(role) = self.cast.get_mut(tenant).filter(|role| role.class == Class::Latency) else {
             return;
         };
         let mut latencies: Vec<Nanos> =
-            alone.iter().filter_map(|log| log.tenants.first()).flat_map(Played::latencies).collect();
+            alone.filter_map(|log| log.tenants.first()).flat_map(Played::latencies).collect();
         latencies.sort_unstable();
         let rank = (latencies.len() as f64 * 0.99).ceil() as usize;
         let p99 = latencies.get(rank.max(1) - 1);

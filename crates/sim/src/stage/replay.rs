@@ -11,7 +11,7 @@ use results::{Archive, record};
 use scenario::profile::{self, Profile};
 
 use super::work::{nanos, work_of};
-use super::{Role, Stage, micros};
+use super::{Role, Stage, drained, micros};
 use crate::{Arrivals, Card, Error, Kernel, Step, Work};
 
 /// Kernels of a workload of which nothing is known but how long it takes.
@@ -41,8 +41,19 @@ impl Stage {
             scenario.warmup_us = run.warmup_us;
             scenario.duration_us = run.until_us - run.warmup_us;
         }
-        Ok(Stage { card: card.clone(), scenario, cast, offered })
+        let until = micros(scenario.warmup_us + scenario.duration_us);
+        let drained = given_up(archive, suite, name).unwrap_or_else(|| drained(until));
+        Ok(Stage { card: card.clone(), scenario, cast, offered, drained })
     }
+}
+
+/// How long requests were waited for, where some were given up: the last one that was begun says it.
+fn given_up(archive: &Archive, suite: &str, name: &str) -> Option<Nanos> {
+    let runs = archive.runs.iter().filter(|run| run.suite == suite && run.scenario == name);
+    let unserved =
+        |part: &&record::TenantRun| part.due_us.as_ref().is_some_and(|due| due.len() > part.end_us.len());
+    let parts = runs.flat_map(|run| &run.tenants).filter(unserved);
+    parts.filter_map(|part| part.start_us.last()).max().map(|last| micros(*last))
 }
 
 fn role(archive: &Archive, scenario: &Scenario, tenant: &record::Tenant, card: &Card) -> Result<Role, Error> {
