@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")"
 mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower corpus/places corpus/ledger corpus/scenario corpus/results \
-    corpus/rewrite
+    corpus/rewrite corpus/profile
 # Large inputs make slow runs, and the largest is mostly debug tables.
 for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
     folder=$(basename "$(dirname "$file")")
@@ -21,6 +21,7 @@ if [ -r /etc/ld.so.cache ]; then
     { printf '\000'; cat /etc/ld.so.cache; } > corpus/places/cache
 fi
 cp seeds/small.results corpus/results/
+cp seeds/gemm.record seeds/gemm.batch corpus/profile/
 for file in ../crates/scenario/suites/*/*.toml ../crates/scenario/test_data/bad/*.toml; do
     cp "$file" "corpus/scenario/$(basename "$(dirname "$file")")-$(basename "$file")"
 done
