@@ -17,8 +17,10 @@
 //! other way, where everybody reads all, adds its own and renames a new file over the old, writes megabytes to keep a few
 //! hundred bytes, and holds the lock for as long.
 //!
-//! **Nobody waits.** A batch is written in one piece under a lock that is held for microseconds, and that the kernel frees
+//! **Nobody waits long.** A batch is written in one piece under a lock that is held for some 30 µs, and that the kernel frees
 //! when its owner dies. It is waited for with a bound; who does not get it keeps its batch and comes again. Readers take none.
+//! To add up a full file takes a tenth of a second, so a daemon does that in time ([`Store::tidy`]); where there is none, one
+//! append in some hundreds takes that long.
 //!
 //! **Bytes are allegations.** Each record has a sum of its own, so that what is damaged costs one record. A file whose
 //! beginning is wrong, or that is mostly damaged, is set aside under another name, which whoever found it is told, and learned
