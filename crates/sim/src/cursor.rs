@@ -26,6 +26,8 @@ pub struct Cursor {
     /// Which job of its tenant this is.
     pub job: u64,
     done: u64,
+    /// The kernel that is under way or comes next, as `done` says.
+    kernel: usize,
     lag: u64,
     stall: u64,
     next_stall: u64,
@@ -42,7 +44,17 @@ pub struct Running {
 
 impl Cursor {
     pub fn new(begin: Nanos, factor: u64, job: u64) -> Cursor {
-        Cursor { begin, factor, job, done: 0, lag: 0, stall: 0, next_stall: 0, stalled: usize::MAX }
+        Cursor {
+            begin,
+            factor,
+            job,
+            done: 0,
+            kernel: 0,
+            lag: 0,
+            stall: 0,
+            next_stall: 0,
+            stalled: usize::MAX,
+        }
     }
 
     pub fn scaled(&self, span: u64) -> u64 {
@@ -57,18 +69,14 @@ impl Cursor {
         self.done >= self.scaled(score.total())
     }
 
-    /// The kernel that is under way or comes next.
-    pub fn kernel(&self, score: &Score) -> usize {
-        score
-            .work
-            .partition_point(|&work| self.scaled(work) <= self.done)
-            .saturating_sub(1)
-            .min(score.kernels())
+    /// The kernel that is under way or comes next; as many as there are when all are done.
+    pub fn kernel(&self) -> usize {
+        self.kernel
     }
 
     /// The kernel that is under way and how far it has come; `None`: between two.
     pub fn under_way(&self, score: &Score) -> Option<Running> {
-        let kernel = self.kernel(score);
+        let kernel = self.kernel;
         let into = self.done - self.scaled(score.work[kernel]).min(self.done);
         (into > 0).then_some(Running { kernel, into })
     }
@@ -98,17 +106,18 @@ impl Cursor {
 
     /// On the GPU, undisturbed, until `at`.
     pub fn run(&mut self, score: &Score, at: Nanos) {
-        let from = self.kernel(score);
+        let from = self.kernel;
         let begun = partition(from, score.kernels(), |kernel| self.start(score, kernel) <= at);
         let Some(last) = begun.checked_sub(1).filter(|&last| last >= from) else { return };
         let end = self.scaled(score.work[last + 1]);
         let reached = self.scaled(score.work[last]) + at.since(self.start(score, last)).0;
-        self.done = self.done.max(reached.min(end));
+        self.kernel = last;
+        self.set_done(score, self.done.max(reached.min(end)));
     }
 
     /// It was not on the GPU, or must wait for it, until `at`.
     pub fn resume(&mut self, score: &Score, at: Nanos) {
-        let kernel = self.kernel(score);
+        let kernel = self.kernel;
         self.lag = self.lag.max(at.since(self.begin).0.saturating_sub(self.done));
         if kernel >= self.stalled {
             (self.stall, self.stalled) = (self.next_stall, usize::MAX);
@@ -143,7 +152,7 @@ impl Cursor {
 
     /// From `now`, on the GPU: until when it keeps it busy without a gap. `now` itself: there is nothing to run at the moment.
     pub fn busy_until(&self, score: &Score, now: Nanos) -> Nanos {
-        let kernel = self.kernel(score);
+        let kernel = self.kernel;
         if kernel >= score.kernels() || self.next_start(score) > now {
             return now;
         }
@@ -155,7 +164,7 @@ impl Cursor {
     /// The next gap inside the job, of at least `least` until the host calls for the launch that ends it, which is after `now`: when it
     /// opens, and when that call is.
     pub fn next_gap(&self, score: &Score, now: Nanos, least: Nanos) -> Option<(Nanos, Nanos)> {
-        let mut kernel = self.kernel(score);
+        let mut kernel = self.kernel;
         if self.under_way(score).is_none() && kernel > 0 {
             // Between two kernels: the gap that is open now counts from its begin.
             kernel -= 1;
@@ -178,7 +187,7 @@ impl Cursor {
 
     /// When it goes on, if the GPU is free: in the past if it is under way.
     pub fn next_start(&self, score: &Score) -> Nanos {
-        let kernel = self.kernel(score);
+        let kernel = self.kernel;
         if kernel >= score.kernels() { Nanos::MAX } else { self.start(score, kernel) }
     }
 
@@ -189,7 +198,7 @@ impl Cursor {
 
     /// From when on there is something to run; in the past if a kernel is under way or waits.
     pub fn wants_from(&self, score: &Score) -> Nanos {
-        let kernel = self.kernel(score);
+        let kernel = self.kernel;
         match self.under_way(score) {
             Some(_) => Nanos::ZERO,
             None if kernel >= score.kernels() => Nanos::MAX,
@@ -210,8 +219,14 @@ impl Cursor {
     }
 
     /// Puts the work done to where it is known to be by other means: after a stop, or after a stretch beside others.
-    pub fn set_done(&mut self, done: u64) {
+    pub fn set_done(&mut self, score: &Score, done: u64) {
+        if done < self.done {
+            self.kernel = partition(0, self.kernel, |kernel| self.scaled(score.work[kernel + 1]) <= done);
+        }
         self.done = done;
+        while self.kernel < score.kernels() && self.scaled(score.work[self.kernel + 1]) <= done {
+            self.kernel += 1;
+        }
     }
 
     /// When the host has made its last call: one that does not wait goes on to its next job then.

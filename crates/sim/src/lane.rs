@@ -188,7 +188,7 @@ impl Lane {
             Arrivals::Closed => 0,
             Arrivals::Open(due) => due[self.jobs.len().min(due.len())..].partition_point(|&due| due <= now),
         };
-        let step = cursor.map_or(0, |cursor| cursor.kernel(&self.score));
+        let step = cursor.map_or(0, |cursor| cursor.kernel());
         Facts {
             seat,
             class: self.class,
@@ -215,7 +215,7 @@ impl Lane {
 
     /// The kernel that is under way or comes next.
     fn next_grid(&self) -> &Grid {
-        let kernel = self.cursor.as_ref().map_or(0, |cursor| cursor.kernel(&self.score));
+        let kernel = self.cursor.as_ref().map_or(0, |cursor| cursor.kernel());
         &self.score.grids[kernel % self.score.kernels()]
     }
 

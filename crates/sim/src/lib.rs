@@ -38,7 +38,7 @@
 //! * `scheduler`: what is asked, of whom; [`Ebb`], [`Switch`] and [`rivals`] answer; `desk` keeps what they said
 //! * `score`, `cursor`, `lane`, `residue`: a job, how far it is, its tenant, and what is left of a kernel that must leave
 //! * `floor`, `contexts`: the two domains; `engine`: the way in
-//! * `stage`: lab scenarios and recorded runs as worlds, and logs as result files
+//! * [`stage`]: lab scenarios and recorded runs as worlds, and logs as result files
 
 #![forbid(unsafe_code)]
 

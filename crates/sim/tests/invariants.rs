@@ -225,7 +225,8 @@ fn shares_are_as_the_weights() {
         priority,
         ..common::training(name, common::work([(us(0), common::waves(40, us(50)))]))
     };
-    let cases: [(&[(u32, u32)], &[f64]); 4] = [
+    type Case = (&'static [(u32, u32)], &'static [f64]);
+    let cases: [Case; 4] = [
         (&[(1, 0), (1, 0)], &[0.5, 0.5]),
         (&[(3, 0), (1, 0)], &[0.75, 0.25]),
         (&[(1, 0), (2, 0), (3, 0)], &[1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0]),

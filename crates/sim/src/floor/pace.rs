@@ -213,7 +213,10 @@ impl Floor<'_, '_> {
 fn crawl(lane: &mut Lane, from: Nanos, to: Nanos, rate: f64, grant: &Decision, costs: &Costs) -> Nanos {
     let before = lane.busy;
     let mut now = from;
-    while rate >= SLOWEST {
+    loop {
+        if rate < SLOWEST {
+            break;
+        }
         if lane.cursor.is_none() {
             if lane.next_begin() > to {
                 break;
@@ -228,8 +231,8 @@ fn crawl(lane: &mut Lane, from: Nanos, to: Nanos, rate: f64, grant: &Decision, c
         }
         let done = cursor.done();
         let (moment, reached) = step(cursor, &lane.score, start, to, rate, grant, costs);
-        cursor.set_done(reached);
-        cursor.passed(&lane.score, cursor.kernel(&lane.score), moment);
+        cursor.set_done(&lane.score, reached);
+        cursor.passed(&lane.score, cursor.kernel(), moment);
         lane.busy += Nanos(reached - done);
         if cursor.is_over(&lane.score) {
             lane.finish(moment);
@@ -255,7 +258,7 @@ fn step(
     grant: &Decision,
     costs: &Costs,
 ) -> (Nanos, u64) {
-    let kernel = cursor.kernel(score);
+    let kernel = cursor.kernel();
     let grid = &score.grids[kernel];
     let done = cursor.done();
     let end = cursor.scaled(score.work[kernel + 1]);
@@ -322,7 +325,7 @@ impl<'f> Walk<'f> {
 
     /// Until `to`, or until the job is over.
     fn go(&mut self, to: Nanos) {
-        let first = self.cursor.kernel(self.score);
+        let first = self.cursor.kernel();
         let mut under_way = self.cursor.under_way(self.score).is_some();
         for kernel in first..self.score.kernels() {
             let start =
@@ -339,10 +342,10 @@ impl<'f> Walk<'f> {
             self.now = stop;
             if start + span > to {
                 let reached = done + (to.since(start).0 as f64 * self.crowd.rate).ceil() as u64;
-                self.cursor.set_done(reached.min(end));
+                self.cursor.set_done(self.score, reached.min(end));
                 break;
             }
-            self.cursor.set_done(end);
+            self.cursor.set_done(self.score, end);
             self.cursor.passed(self.score, kernel + 1, self.now);
         }
     }

@@ -95,7 +95,7 @@ impl Floor<'_, '_> {
         let residue = Residue::of(cursor, &lane.score, running, whole, rate).stretched(tax);
         lane.busy += Nanos(residue.done.saturating_sub(cursor.done()));
         lane.wasted += Nanos(cursor.done().saturating_sub(residue.done));
-        cursor.set_done(residue.done);
+        cursor.set_done(&lane.score, residue.done);
         let off = seen + residue.last;
         cursor.resume(&lane.score, off);
         let over = cursor.is_over(&lane.score);
@@ -128,7 +128,7 @@ impl Floor<'_, '_> {
         if cursor.under_way(&lane.score).is_some() {
             return;
         }
-        let kernel = cursor.kernel(&lane.score);
+        let kernel = cursor.kernel();
         let Some(grid) = lane.score.grids.get(kernel) else { return };
         let free = self.leaving.iter().map(|leaving| {
             let span = leaving.last.since(leaving.first).0 as f64;
