@@ -100,6 +100,18 @@ fn who_runs_in_a_gap_is_not_sent_away_before_it_has_to_go() {
 }
 
 #[test]
+fn a_gap_that_should_be_over_is_none() {
+    let next = expected(NOW - us(1), NOW + us(50));
+    for kind in [Kind::Gaps, Kind::Slo] {
+        let mut scene = scene(kind, Latency { busy_until: NOW - us(300), next, ..active(0, NOW - us(400)) });
+        scene.best_effort[0].runs = true;
+        let decision = scene.decide();
+        assert_eq!(nobody(decision), Why::ShortGap, "{kind:?}");
+        assert!(decision.again > NOW);
+    }
+}
+
+#[test]
 fn a_gap_is_what_all_latency_tenants_leave_together() {
     let mut scene = scene(Kind::Gaps, in_gap(us(200)));
     scene.latency.push(Latency { seat: 1, ..in_gap(us(120)) });
@@ -236,6 +248,15 @@ fn slo_lets_in_who_has_waited_long_enough_for_one_piece() {
     scene.latency[0].activity = Activity::Active { since: NOW };
     assert_eq!(nobody(Scene { dials: dials(Kind::Strict), ..scene.clone() }.decide()), Why::LatencyWork);
     assert_ne!(scene.decide().why, Why::Waited, "not beside a request");
+}
+
+#[test]
+fn of_two_whose_turn_it_is_the_less_advanced_is_let_in() {
+    let next = expected(NOW + us(100), NOW + us(700));
+    let mut scene = scene(Kind::Slo, Latency { next, slack: us(50), ..idle_since(NOW - us(2_000)) });
+    let waits = |seat| BestEffort { wanted_since: NOW - us(60_000), ..held(seat, 0, us(300)) };
+    scene.best_effort = vec![BestEffort { virtual_time: us(300), ..waits(100) }, waits(101)];
+    assert_eq!(scene.decide().who, Who::One(101));
 }
 
 #[test]
