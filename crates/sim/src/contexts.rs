@@ -29,6 +29,8 @@ pub struct Contexts<'w, 's> {
     /// Whose context is loaded.
     owner: Option<usize>,
     slice_end: Nanos,
+    /// Whether somebody else has been waiting for it to end.
+    contended: bool,
     /// On the way to this context, loaded at that moment.
     switching: Option<(usize, Nanos)>,
 }
@@ -69,6 +71,7 @@ impl<'w, 's> Contexts<'w, 's> {
             switches: 0,
             owner: None,
             slice_end: Nanos::ZERO,
+            contended: false,
             switching: None,
         }
     }
@@ -262,8 +265,12 @@ impl<'w, 's> Contexts<'w, 's> {
             }
             self.arrive(next);
         }
-        let Some(next) = self.candidate() else { return };
+        let Some(next) = self.candidate() else {
+            self.contended = false;
+            return;
+        };
         if let Some(owner) = self.owner.filter(|&owner| self.has_work(owner)) {
+            self.renew_slice(owner);
             if self.now < self.slice_end {
                 return;
             }
@@ -278,9 +285,17 @@ impl<'w, 's> Contexts<'w, 's> {
         self.switching = Some((next, self.now + span));
     }
 
+    /// While nobody else had work, one slice followed another: who comes now waits for the rest of the last.
+    fn renew_slice(&mut self, owner: usize) {
+        if !std::mem::replace(&mut self.contended, true) {
+            let (over, slice) = (self.now.since(self.slice_end).0, self.seats[owner].slice.0.max(1));
+            self.slice_end += Nanos(over.div_ceil(slice) * slice);
+        }
+    }
+
     /// The context is loaded, and goes on.
     fn arrive(&mut self, next: usize) {
-        (self.owner, self.switching) = (Some(next), None);
+        (self.owner, self.switching, self.contended) = (Some(next), None, false);
         self.slice_end = self.now + self.seats[next].slice;
         let off_since = self.seats[next].off_since;
         let lane = &mut self.lanes[next];
