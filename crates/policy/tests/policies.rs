@@ -121,6 +121,8 @@ fn a_gap_is_what_all_latency_tenants_leave_together() {
     assert_eq!(scene.decide().until, NOW + us(90));
     scene.latency.push(Latency { seat: 3, busy_until: NOW + us(70), ..in_gap(us(200)) });
     assert_eq!(nobody(scene.decide()), Why::ShortGap);
+    scene.latency.reverse();
+    assert_eq!(nobody(scene.decide()), Why::ShortGap);
 }
 
 #[test]
@@ -136,6 +138,8 @@ fn best_fit_goes_by_priority_and_then_by_what_is_left_unused() {
     assert_eq!(fits(101), Some(4));
     assert_eq!(fits(50), Some(2));
     assert_eq!((fits(39), fits(0)), (None, None));
+    let backwards = pieces.into_iter().rev();
+    assert_eq!(best_fit(backwards, us(100)).map(|piece| piece.seat), Some(3), "in whatever order they come");
 }
 
 #[test]
@@ -172,6 +176,10 @@ fn in_the_isolated_domain_a_gap_has_to_be_longer_than_a_switch_and_the_turn_stay
     assert_eq!(scene.decide().who, Who::One(101));
     scene.latency[0] = in_gap(us(300));
     assert_eq!(nobody(scene.decide()), Why::ShortGap);
+    scene.best_effort = vec![held(100, 0, us(301))];
+    assert_eq!(nobody(scene.decide()), Why::ShortGap);
+    scene.best_effort = vec![held(100, 0, us(300))];
+    assert_eq!(scene.decide().who, Who::One(100));
 }
 
 #[test]
@@ -301,6 +309,9 @@ fn fair_lets_one_run_at_a_time_in_both_domains() {
         let mut scene = Scene { exclusive, ..scene(Kind::Fair, latency(0)) };
         scene.best_effort.push(BestEffort { virtual_time: us(1), ..best_effort(101) });
         assert_eq!(scene.decide().who, Who::One(100));
+        scene.best_effort = vec![best_effort(101), best_effort(100)];
+        assert_eq!(scene.decide().who, Who::One(100), "the lower seat among equals");
+        scene.best_effort = vec![best_effort(100), BestEffort { virtual_time: us(1), ..best_effort(101) }];
         scene.best_effort[1].runs = true;
         assert_eq!(scene.decide().who, Who::One(101), "until it is a quantum ahead");
         scene.best_effort[1].virtual_time = policy::fair::QUANTUM + Nanos(1);
