@@ -104,6 +104,7 @@ counters! {
     GuardRelaunched = "guard.relaunched",
     GuardRounds = "guard.rounds",
     GuardWatchdog = "guard.watchdog",
+    GuardBroken = "guard.certificates_broken",
 
     FunctionsAsked = "proc_addresses.asked",
     FunctionsForeign = "proc_addresses.given_unwatched",

@@ -22,7 +22,7 @@ use guard::{Reason, Rule, Verdict};
 use super::lane::{self, Kind, Lane};
 use super::marks::Wish;
 use super::record::{self, Attribute, Launch};
-use super::{alone, mode, order, storm, verify};
+use super::{alone, certificate, mode, order, storm, verify};
 use crate::frames::Frame;
 use crate::twins::sample::{self, Shape, Timing};
 use crate::twins::{self, Twin};
@@ -317,6 +317,7 @@ fn enter(request: &Request, watch: &Watch, mut launch: Launch) -> Guarded {
     storm::begin_if_asked();
     order::gate_others(lane);
     make_room(lane);
+    tenancy::wait_beside(certificate::of(launch.frame, watch));
     let Some(_under) = alone::before_twin(launch.frame) else { return Guarded::No };
     let Some(held) = lane.lock() else { return Guarded::No };
     if lane.key() != key {

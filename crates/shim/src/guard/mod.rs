@@ -17,6 +17,7 @@
 //! * `driver`: calls of the driver on our own account
 
 mod alone;
+pub mod certificate;
 mod control;
 pub mod driver;
 mod extent;

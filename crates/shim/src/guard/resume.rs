@@ -13,6 +13,7 @@ use cuda_abi::CUdevice;
 use model::Nanos;
 use telemetry::Counter;
 
+use super::certificate::{self, Promise, Strikes};
 use super::control::{Aways, Control, LANES};
 use super::driver;
 use super::job::{Job, Part, Plan};
@@ -47,6 +48,8 @@ pub struct Counts {
     pub relaunched: u64,
     pub rounds: u64,
     pub watchdog: u64,
+    /// Stops that took longer than promised.
+    pub broken: u64,
     /// Of those that were cut, the ones of which some blocks had run, as far as somebody looks: it costs a look at the marks.
     pub mid_grid: u64,
     pub looks: bool,
@@ -85,6 +88,8 @@ struct Stage {
     /// The gates behind what was launched when the phase began.
     targets: [u32; LANES],
     job: Option<Job>,
+    /// What was promised when the stop began.
+    promise: Option<Promise>,
     /// Since when no lane has arrived anywhere, and at how many gates they had then. It outlasts stops and resumes: who stops
     /// often must not keep the watchdog from its work.
     still: Option<(Nanos, u32)>,
@@ -104,16 +109,23 @@ pub struct Steward {
     pub counts: Counts,
     /// What of them is in the ledger.
     entered: Counts,
+    strikes: Strikes,
     /// How long the last stops took, each until the last block had left; taken away by whoever keeps the tally.
     drained: Option<Nanos>,
 }
 
 impl Steward {
     pub fn new() -> Steward {
-        const STAGE: Stage =
-            Stage { generation: 0, phase: Phase::Running, targets: [0; LANES], job: None, still: None };
+        const STAGE: Stage = Stage {
+            generation: 0,
+            phase: Phase::Running,
+            targets: [0; LANES],
+            job: None,
+            promise: None,
+            still: None,
+        };
         let (counts, entered) = (Counts::default(), Counts::default());
-        Steward { stages: [STAGE; SITES], counts, entered, drained: None }
+        Steward { stages: [STAGE; SITES], counts, entered, strikes: Strikes::new(), drained: None }
     }
 
     /// How long the last stop took, told once.
@@ -176,6 +188,7 @@ impl Steward {
             add(Counter::GuardRelaunched, now.relaunched - before.relaunched);
             add(Counter::GuardRounds, now.rounds - before.rounds);
             add(Counter::GuardWatchdog, now.watchdog - before.watchdog);
+            add(Counter::GuardBroken, now.broken - before.broken);
         });
     }
 
@@ -244,6 +257,7 @@ impl Steward {
         site.set_stopped(true);
         site.control.set_stop(1)?;
         self.put_targets(place, site);
+        self.stages[place].promise = certificate::slowest(site);
         self.stages[place].phase = Phase::Stopping { since: now };
         self.counts.stops += 1;
         Some(SOON)
@@ -266,6 +280,9 @@ impl Steward {
             self.stages[place].phase = Phase::Stopped;
             self.stages[place].still = None;
             self.drained = Some(now.since(since));
+            if let Some(promise) = self.stages[place].promise.take() {
+                self.counts.broken += u64::from(self.strikes.judge(&promise, now.since(since)));
+            }
             return Some(IDLE);
         }
         self.watch_over(place, site, now)?;

@@ -9,18 +9,21 @@
 //! * `keeper`: the thread and its rounds; `membership` (daemon and seat), `turn` (the best-effort token)
 //! * `shared`: a best-effort tenant of the shared domain, who stops between blocks (`guard`) and takes no turns
 //! * `streams`, `flight`: what was handed over, and how much time of it is in flight
-//! * `burst`: when a latency tenant is at work; `raise`: how it stops others, in the shared domain;
-//!   `priority`: its streams there
+//! * `burst`: when a latency tenant is at work; `outlook`: what it says of what is to come; `raise`: how it stops others, in
+//!   the shared domain; `priority`: its streams there
+//! * `decision`: what the policy says to a best-effort tenant
 //! * `lever`: the switch rung: the slice of this process, and stopping it in the middle of a kernel
 //! * `around`: functions of the driver before which something has to be done here
 
 pub mod around;
 mod burst;
+mod decision;
 mod flight;
 mod keeper;
 pub mod key;
 mod lever;
 mod membership;
+mod outlook;
 mod post;
 pub mod priority;
 mod raise;
@@ -36,6 +39,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use board::Gpu;
 use cuda_abi::{CUDA_SUCCESS, CUdevice, CUstream, CUuuid};
 use key::Key;
+use model::Nanos;
 use post::Post;
 
 use crate::lock::Lock;
@@ -179,6 +183,14 @@ pub fn admit() -> Option<Inside> {
 fn at_the_gate() -> Option<Inside> {
     // What fails here fails open.
     panic::catch_unwind(AssertUnwindSafe(|| here().and_then(Post::pass))).unwrap_or(None)
+}
+
+/// A guarded launch is about to be made, of what takes so long to stop.
+#[inline]
+pub fn wait_beside(certificate: Nanos) {
+    if let Some(post) = here() {
+        post.wait_beside(certificate);
+    }
 }
 
 /// A thread has handed over work, which was not captured.

@@ -7,16 +7,19 @@
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use board::{Gpu, Seat};
+use board::{Gpu, Need, Seat};
 use cuda_abi::CUstream;
 use model::{Class, Nanos};
+use policy::slo;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
 use super::Inside;
 use super::burst::{Bursts, Change};
+use super::decision;
 use super::flight::Flight;
 use super::key::Key;
+use super::outlook::Prospect;
 use super::raise::Raise;
 use super::streams::{self, Streams};
 use crate::arena;
@@ -38,6 +41,9 @@ const LOOK: Nanos = Nanos::from_millis(20);
 /// A keeper that has done nothing for so many looks is taken for lost, and the gate is opened: a tenant that is not held
 /// back is better than one that hangs.
 const PATIENCE: u32 = 250;
+/// A thread that waits until it may run beside a latency tenant looks again so often, and no longer than this.
+const BESIDE_LOOK: Nanos = Nanos::from_micros(20);
+const LONGEST_BESIDE: Nanos = Nanos::from_millis(30_000);
 /// How often it is looked whether enough work has been done.
 const NAP: Nanos = Nanos::from_micros(100);
 
@@ -54,6 +60,8 @@ pub struct Post {
     rounds: AtomicU32,
     /// How much time may be in flight.
     in_flight: AtomicU64,
+    /// How long it takes to stop what may be on the GPU, of guarded launches.
+    certificate: AtomicU64,
     /// The bell, until there is a seat with one.
     bell: AtomicU32,
     seat: AtomicPtr<Seat>,
@@ -61,6 +69,7 @@ pub struct Post {
     pub flight: Flight,
     pub bursts: Bursts,
     pub raise: Raise,
+    pub prospect: Prospect,
 }
 
 impl Post {
@@ -74,12 +83,14 @@ impl Post {
             given: AtomicU64::new(0),
             rounds: AtomicU32::new(0),
             in_flight: AtomicU64::new(u64::MAX),
+            certificate: AtomicU64::new(0),
             bell: AtomicU32::new(0),
             seat: AtomicPtr::new(ptr::null_mut()),
             streams: Streams::new(),
             flight: Flight::new(),
             bursts: Bursts::new(),
             raise: Raise::new(),
+            prospect: Prospect::new(),
         }
     }
 
@@ -252,6 +263,55 @@ impl Post {
         self.seat().is_some_and(|seat| seat.board().latency_active(board::now()))
     }
 
+    /// A guarded launch is about to be made of what takes so long to stop. Beside a latency tenant's work only what is short may be
+    /// started, where the policy lets anything run there at all; otherwise the stop word takes care of it. Nobody waits
+    /// for ever: one piece in two hundred times its length does little harm.
+    #[inline]
+    pub fn wait_beside(&self, certificate: Nanos) {
+        let Some(seat) = self.seat() else { return };
+        let is_long = |seat: &Seat| {
+            let beside = decision::beside(seat.board());
+            beside != Nanos::ZERO && certificate > beside
+        };
+        if is_long(seat) {
+            self.wait_for_rest(seat, certificate, &is_long);
+        }
+        self.certify(seat, certificate);
+    }
+
+    #[cold]
+    fn wait_for_rest(&self, seat: &Seat, certificate: Nanos, is_long: &dyn Fn(&Seat) -> bool) {
+        let began = board::now();
+        let patience = certificate.scaled(slo::PATIENCE, 1).min(LONGEST_BESIDE);
+        let mut now = began;
+        while seat.board().latency_active(now) && is_long(seat) && now.since(began) < patience {
+            std::thread::sleep(BESIDE_LOOK.into());
+            now = board::now();
+        }
+        if now != began {
+            self.count_wait(began);
+        }
+    }
+
+    /// From now on something may be on the GPU that takes so long to stop, and whoever wants to know finds it on the board.
+    fn certify(&self, seat: &Seat, certificate: Nanos) {
+        if self.certificate.load(Ordering::Relaxed) < certificate.0
+            && self.certificate.fetch_max(certificate.0, Ordering::AcqRel) < certificate.0
+        {
+            seat.say_need(Need { wants: true, runs: true, certificate, piece: None }, board::now());
+        }
+    }
+
+    /// How long it takes to stop what may be on the GPU: the longest since the keeper last looked through it.
+    pub fn certificate(&self) -> Nanos {
+        Nanos(self.certificate.load(Ordering::Acquire))
+    }
+
+    /// The keeper has looked through it. Who has started something longer meanwhile is not overruled.
+    pub fn set_certificate(&self, before: Nanos, now: Nanos) {
+        let _ = self.certificate.compare_exchange(before.0, now.0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
     /// Whether less is in flight than may be.
     fn has_room(&self) -> bool {
         self.flight.time(self.given()).0 <= self.in_flight.load(Ordering::Relaxed)
@@ -304,6 +364,7 @@ impl Post {
                 }
                 if let Some(since) = idle {
                     tally.gpu_ns.add(at.since(since).0);
+                    self.prospect.ended(seat, at, at.since(since));
                     self.end(seat, at, since);
                 }
             }
@@ -312,12 +373,13 @@ impl Post {
 
     fn begin(&self, seat: &Seat, at: Nanos) {
         seat.activate(at);
-        if self.raise.raise() {
+        if is_in_the_way(seat, at) && self.raise.raise() {
             self.ring();
         }
         if self.raise.is_on() {
             seat.wake_unsuspecting();
         }
+        self.prospect.began(seat, at);
     }
 
     /// The process is idle, unless another thread has begun meanwhile and was told of first.
@@ -352,6 +414,13 @@ impl Post {
             None => sleep(&self.bell, seen, at_most),
         }
     }
+}
+
+/// Whether a best-effort tenant must leave the GPU for a latency tenant that has work now. What is short enough may run beside it, if the
+/// policy says so.
+fn is_in_the_way(seat: &Seat, now: Nanos) -> bool {
+    let beside = decision::beside(seat.board());
+    beside == Nanos::ZERO || seat.board().best_effort_tenants(now).any(|tenant| tenant.certificate > beside)
 }
 
 /// For how long the end of a latency tenant's work is waited for awake. Most requests are shorter, to be woken takes longer than

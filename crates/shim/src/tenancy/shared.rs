@@ -1,6 +1,7 @@
 //! A best-effort tenant of the shared domain.
 //!
-//! All tenants are on the GPU together, so nobody takes turns. While a latency tenant has work, this one stops: kernels with
+//! All tenants are on the GPU together, so nobody takes turns. When this one may run, the policy says (`decision`). When it may
+//! not, mostly because a latency tenant has work, it stops: kernels with
 //! twins between their blocks (`guard`), everything else before it is handed over (`post`). Latency tenants raise our stop
 //! word themselves, if they have opened it; we then hear of it when their work ends, and resume. Where one cannot, we look
 //! at the board often enough to raise it ourselves.
@@ -9,9 +10,10 @@
 
 use std::ptr;
 
-use board::Seat;
+use board::{Need, Seat};
 use model::Nanos;
 
+use super::decision;
 use super::post::{Gate, Post, wait_awake};
 use crate::guard::{self, Counts, Mode, Steward, Wish};
 use crate::log::say;
@@ -22,8 +24,11 @@ const A_WHILE: Nanos = Nanos::from_millis(1_000);
 const LOOK: Nanos = Nanos::from_micros(100);
 const LOOK_IDLE: Nanos = Nanos::from_millis(1);
 const IDLE: Nanos = Nanos::from_millis(250);
+/// To see what is in flight takes some microseconds, so it is not done at every look. In between it is thought to be as before,
+/// and what was added.
+const LOOK_THROUGH: Nanos = Nanos::from_millis(1);
 /// What comes so soon is waited for awake: to be woken takes longer.
-const SOON: Nanos = Nanos::from_micros(50);
+const SOON: Nanos = Nanos::from_micros(120);
 
 pub struct Shared {
     steward: Steward,
@@ -35,6 +40,8 @@ pub struct Shared {
     resumed_after: Nanos,
     /// Work handed over at the last look.
     given: u64,
+    /// When it was last seen what is in flight.
+    looked_through: Nanos,
     on: bool,
 }
 
@@ -46,6 +53,7 @@ impl Shared {
             published: None,
             resumed_after: Nanos::ZERO,
             given: 0,
+            looked_through: Nanos::ZERO,
             on: false,
         }
     }
@@ -63,15 +71,19 @@ impl Shared {
         // Even if nothing is stopped yet: whoever's work ends may have stopped us without our knowing.
         seat.say_stopped(lately);
         let active = board.latency_active(now);
-        if !active && last.is_some_and(|last| last > self.resumed_after) {
+        let certificate = self.look_through(post, seat, now);
+        let course = decision::course(seat, certificate, now);
+        seat.say_decision(course.why as u8, course.longest);
+        if course.runs && last.is_some_and(|last| last > self.resumed_after) {
             self.steward.doubt();
             self.resumed_after = last.unwrap_or(now);
         }
-        let wish = if active { Wish::Stop } else { Wish::Go };
-        let rest =
-            self.steward.tend(Some(post.device()), wish, &mut || board.latency_active(board::now()), now);
+        let wish = if course.runs { Wish::Go } else { Wish::Stop };
+        let again = &mut || !decision::course(seat, certificate, board::now()).runs;
+        let rest = self.steward.tend(Some(post.device()), wish, again, now);
         self.tell(seat);
-        let rest = rest.min(self.until_next_look(post, seat, lately && !active));
+        let rest =
+            rest.min(self.until_next_look(post, seat, lately && course.runs)).min(course.again.since(now));
         let awake = match () {
             () if rest <= SOON => rest.min(wait_awake()),
             () if active && rest >= IDLE => wait_awake(),
@@ -88,6 +100,19 @@ impl Shared {
         }
         // Of one whose work takes longer we shall hear.
         if active && still >= until { rest } else { Nanos::ZERO }
+    }
+
+    /// Sees how long it would take to stop what is in flight, and says so.
+    fn look_through(&mut self, post: &Post, seat: &Seat, now: Nanos) -> Nanos {
+        let before = post.certificate();
+        if now.since(self.looked_through) > LOOK_THROUGH {
+            self.looked_through = now;
+            post.set_certificate(before, guard::certificate::in_flight(post.device()));
+        }
+        let certificate = post.certificate();
+        let runs = certificate > Nanos::ZERO && self.steward.is_at_rest();
+        seat.say_need(Need { wants: runs || post.waiting(), runs, certificate, piece: None }, now);
+        certificate
     }
 
     /// Stops until it is tended again: the tenant is paused.

@@ -1,0 +1,135 @@
+//! What a latency tenant says of what is to come.
+//!
+//! Best-effort tenants decide by the board when they may run. That there is work now, the board says already; this adds when
+//! the next request is likely to come, how much a request may still be delayed, and whether the next one is to be seen alone.
+//! All of it is learned from when requests began and ended, in the thread that begins or ends one, and costs it a fraction of
+//! a microsecond. It is advice: where two threads come at once, one of them says nothing.
+//!
+//! A *request* is the time for which the process is busy: from when the first of its streams is given work until the last is
+//! waited for.
+
+use std::sync::Mutex;
+
+use board::{Experience, Outlook, Seat, Spans};
+use forecast::{Arrivals, Sketch, Solo};
+use model::{Forecast, Nanos};
+use policy::slo::{self, Aim, Report, Typical};
+
+/// Percentiles are told once in so many requests: to find them takes longer than a request should wait for.
+const TOLD_EVERY: u64 = 16;
+/// So many requests bear out a 99th percentile.
+const ENOUGH: u32 = 100;
+
+pub struct Prospect(Mutex<State>);
+
+struct State {
+    arrivals: Arrivals,
+    solo: Solo,
+    /// Whether somebody else was on the GPU when the request began.
+    company: bool,
+    /// Whether the request under way, or the next one, is to be seen alone.
+    chosen: bool,
+    requests: u64,
+    /// What a request may take, and what it takes alone nine times of ten.
+    limit: Option<Nanos>,
+    usual: Nanos,
+    /// Whether the limit is an objective that somebody has set.
+    promised: bool,
+}
+
+impl Prospect {
+    pub const fn new() -> Prospect {
+        Prospect(Mutex::new(State {
+            arrivals: Arrivals::new(),
+            solo: Solo::new(),
+            company: false,
+            chosen: false,
+            requests: 0,
+            limit: None,
+            usual: Nanos::ZERO,
+            promised: false,
+        }))
+    }
+
+    /// A request begins.
+    pub fn began(&self, seat: &Seat, now: Nanos) {
+        let Ok(mut state) = self.0.try_lock() else { return };
+        state.arrivals.began(now);
+        state.company = has_company(seat, now);
+        let deadline = state.limit.map(|limit| now + limit);
+        // When it launches something next is not known: at any moment.
+        seat.say_outlook(Outlook {
+            next: Forecast::ANY_MOMENT,
+            busy_until: Nanos::MAX,
+            slack: state.slack(),
+            deadline,
+            solo: state.chosen,
+        });
+    }
+
+    /// It is over, and the process idle.
+    pub fn ended(&self, seat: &Seat, now: Nanos, took: Nanos) {
+        let Ok(mut state) = self.0.try_lock() else { return };
+        let dials = seat.board().dials();
+        let alone = !state.company && !has_company(seat, now);
+        state.solo.observe(took, alone);
+        state.arrivals.ended(now);
+        state.chosen = state.solo.wants_the_next_alone(dials.solo_share);
+        if state.requests.is_multiple_of(TOLD_EVERY) {
+            state.consider(seat);
+        }
+        state.requests += 1;
+        seat.say_outlook(Outlook {
+            next: state.next(now),
+            busy_until: now,
+            slack: state.slack(),
+            deadline: None,
+            solo: state.chosen,
+        });
+    }
+}
+
+impl State {
+    fn slack(&self) -> Nanos {
+        self.limit.unwrap_or(Nanos::ZERO) - self.usual
+    }
+
+    /// When the next request comes, where somebody has said how long it may take. Without an objective the slack is a few
+    /// hundredths of a request, and hardly anything can be stopped within that: best-effort work would be kept away from nearly all
+    /// of the time. There it is the controller's part to find out how much the tenant bears.
+    fn next(&self, now: Nanos) -> Forecast {
+        if self.promised { self.arrivals.next(now) } else { Forecast::ANY_MOMENT }
+    }
+
+    /// Sees what requests take, says so, and what follows for the next ones.
+    fn consider(&mut self, seat: &Seat) {
+        let (all, alone) = (spans(self.solo.all()), spans(self.solo.alone()));
+        seat.say_experience(Experience { all, alone });
+        let typical = |spans: Spans| Typical { p50: spans.p50, p99: spans.p99 };
+        let known = self.solo.alone().count() >= ENOUGH;
+        let report = Report {
+            requests: 0,
+            missed: 0,
+            observed: typical(all),
+            solo: known.then(|| typical(alone)),
+            slo: seat.terms().slo,
+            tolerance: seat.board().settings().tolerance,
+            best_effort: 0,
+            certificate: Nanos::ZERO,
+        };
+        self.limit = slo::aim(&report).limit();
+        self.promised = matches!(slo::aim(&report), Aim::Slo(_));
+        let usual = self.solo.alone().quantile(900).filter(|_| known);
+        self.usual = usual.or_else(|| self.solo.all().quantile(900)).unwrap_or(Nanos::ZERO);
+    }
+}
+
+/// Whether a best-effort tenant has work on the GPU.
+fn has_company(seat: &Seat, now: Nanos) -> bool {
+    seat.board().best_effort_tenants(now).any(|tenant| tenant.runs)
+}
+
+fn spans(sketch: &Sketch) -> Spans {
+    let at = |thousandths| sketch.quantile(thousandths).unwrap_or(Nanos::ZERO);
+    Spans { count: sketch.seen(), p50: at(500), p99: at(990) }
+}
