@@ -112,7 +112,7 @@ fn any_waiting() -> impl Strategy<Value = Vec<BestEffort>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn nobody_starves_while_no_latency_tenant_has_work(

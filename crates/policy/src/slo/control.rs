@@ -188,7 +188,8 @@ impl State {
     /// Sees how things are, and forgets what was learned when they were otherwise.
     fn notice(self, reports: &[Report]) -> State {
         let requests = reports.iter().fold(0u32, |sum, report| sum.saturating_add(report.requests));
-        let old = self.now.rate;
+        // An average that began at nought would tell of a change where there was only a beginning.
+        let old = if self.now.rate == 0 { requests.saturating_mul(RATE_OVER) } else { self.now.rate };
         let now = Circumstances {
             tenants: u32::try_from(reports.len()).unwrap_or(u32::MAX),
             rate: (old - old / RATE_OVER).saturating_add(requests),
