@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::Error;
-use crate::layout::{BYTES, Layout};
+use crate::layout::{BYTES, Layout, MAGIC, VERSION};
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
@@ -66,9 +66,21 @@ pub(crate) fn open(file: BorrowedFd<'_>) -> Result<&'static Layout, Error> {
     }
     let found = rustix::fs::fstat(file).map_err(Error::Map)?.st_size;
     if found != BYTES as i64 {
-        return Err(Error::Size { found: found.unsigned_abs(), expected: BYTES as u64 });
+        let size = Error::Size { found: found.unsigned_abs(), expected: BYTES as u64 };
+        return Err(other_version(file).unwrap_or(size));
     }
     map(file)
+}
+
+/// Boards of other versions have other sizes. That it is one of them says more than its size does.
+fn other_version(file: BorrowedFd<'_>) -> Option<Error> {
+    let mut beginning = [0; 12];
+    if rustix::io::pread(file, &mut beginning, 0) != Ok(beginning.len()) {
+        return None;
+    }
+    let (magic, version) = beginning.split_first_chunk::<8>()?;
+    let found = u32::from_le_bytes(version.try_into().ok()?);
+    (u64::from_le_bytes(*magic) == MAGIC && found != VERSION).then_some(Error::Version { found })
 }
 
 fn map(file: BorrowedFd<'_>) -> Result<&'static Layout, Error> {

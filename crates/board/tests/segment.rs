@@ -73,6 +73,16 @@ fn another_size_is_refused() {
 }
 
 #[test]
+fn a_board_of_another_version_says_so_whatever_its_size() {
+    let with = |version: u32| [b"ebbboard".as_slice(), &version.to_le_bytes()].concat();
+    for found in [1, 2, VERSION + 1] {
+        assert_eq!(refusal(&file(size() / 2, SEALS, &with(found))), Error::Version { found });
+    }
+    let half = Error::Size { found: size() / 2, expected: size() };
+    assert_eq!(refusal(&file(size() / 2, SEALS, &with(VERSION))), half);
+}
+
+#[test]
 fn another_beginning_is_refused() {
     assert_eq!(refusal(&file(size(), SEALS, b"")), Error::NotABoard);
     assert_eq!(refusal(&file(size(), SEALS, b"ebbledgr")), Error::NotABoard);
