@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use model::{Class, Domain, Nanos};
+use model::{Class, Domain, Kind, Nanos};
 
 use crate::lab::arguments::LabVerb;
 use crate::profile::arguments::ProfileVerb;
@@ -284,6 +284,9 @@ pub struct DaemonOptions {
     /// How tenants share a GPU: isolated or shared [default: the configuration's, else isolated]
     #[arg(long)]
     pub domain: Option<Domain>,
+    /// Which policy decides: strict, gaps, slo, fair or deadline [default: the configuration's, else slo]
+    #[arg(long, value_name = "KIND")]
+    pub policy: Option<Kind>,
     /// The one in the background (started by `ebb daemon --on-demand`)
     #[arg(long, hide = true)]
     pub detached: bool,

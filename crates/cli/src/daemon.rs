@@ -26,6 +26,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         patient: options.on_demand,
         configuration: options.config.clone(),
         domain: options.domain,
+        policy: options.policy,
     })?;
     match outcome {
         Outcome::Served | Outcome::Another => Ok(()),

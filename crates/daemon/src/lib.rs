@@ -15,6 +15,7 @@
 //! * [`place`](Place): the folder with sockets, lock and log; `listener`: a socket that appears when it is ready
 //! * `server`: the one thread, connections, limits; [`serve`] is the whole life of a daemon
 //! * `registry`: boards, seats, tenants, ceilings applied; it knows no socket
+//! * `controller`: what came of the policy of a GPU, and how its dials are turned
 //! * `shared`: the service without which contexts do not run at the same time, kept up by a thread of its own
 //! * [`request`], [`report`]: what can be asked in words, and what is answered
 //! * [`client`], [`start`]: the other end
@@ -22,6 +23,7 @@
 //! **Never in here:** PTX, kernels, handles of CUDA. A daemon that knows less can break less.
 
 mod configuration;
+mod controller;
 mod error;
 mod listener;
 mod log;
@@ -38,7 +40,8 @@ pub mod request;
 pub mod start;
 
 pub use configuration::{
-    Ceiling, Ceilings, Configuration, Rule, Scope, Sockets, Subject, usual_place as configuration_place,
+    Ceiling, Ceilings, Configuration, Policy, Rule, Scope, Sockets, Subject,
+    usual_place as configuration_place,
 };
 pub use error::Error;
 pub use place::Place;

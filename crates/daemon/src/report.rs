@@ -61,6 +61,9 @@ pub struct Gpu {
     #[serde(default)]
     pub domain: String,
     pub settings: Settings,
+    /// Which policy decides, and how its dials stand now.
+    #[serde(default)]
+    pub policy: Option<Policy>,
     /// Who may put best-effort work on the GPU now.
     pub token: Option<Holder>,
     pub processes: Vec<Process>,
@@ -72,6 +75,21 @@ pub struct Settings {
     pub in_flight_ns: u64,
     pub idle_ns: u64,
     pub grace_ns: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    pub kind: String,
+    /// How bold the controller of `slo` is: nought to `highest_level`. `null`: this policy has none.
+    pub level: Option<u32>,
+    pub highest_level: u32,
+    pub quiet_ns: u64,
+    pub threshold_ns: u64,
+    pub in_flight_ns: u64,
+    pub beside_ns: u64,
+    /// Of requests, how many are seen alone.
+    pub solo_share_permille: u32,
+    pub tolerance_permille: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +123,15 @@ pub struct Process {
     pub reason: String,
     /// More about the reason, such as a status of the driver; nought if there is none.
     pub detail: u32,
+    /// Of a latency tenant: how long its requests take, lately and alone.
+    #[serde(default)]
+    pub requests: Option<Requests>,
+    /// Of a latency tenant whose objective cannot be kept even alone: what 99 of 100 requests take then.
+    #[serde(default)]
+    pub unattainable_p99_ns: Option<u64>,
+    /// Of a best-effort tenant: what was last decided about it.
+    #[serde(default)]
+    pub decision: Option<Decision>,
     /// The timeslice that was set; `null` means the driver's own.
     pub slice_ns: Option<u64>,
     /// Of the GPU time of all on this GPU, in thousandths.
@@ -119,6 +146,28 @@ pub struct Process {
     /// From a stop to the last block that ran.
     #[serde(default)]
     pub guard_stops: Times,
+}
+
+/// How long the requests of a latency tenant take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requests {
+    /// Lately, whoever ran beside them.
+    pub all: Times,
+    /// Of those that had the GPU to themselves.
+    pub alone: Times,
+    /// What they take, in thousandths of what they take alone; `null`: one of the two is not known yet.
+    pub slowdown_p50_permille: Option<u64>,
+    pub slowdown_p99_permille: Option<u64>,
+}
+
+/// Why a best-effort tenant may run, or not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// In a word, and in a sentence.
+    pub why: String,
+    pub reason: String,
+    /// It may start what leaves the GPU as fast as this: nought is nothing, `null` anything.
+    pub longest_ns: Option<u64>,
 }
 
 /// What a process asked for.

@@ -12,7 +12,7 @@ use board::link::{Reason, Registration};
 use common::{Actor, Daemon, folder, register, registration, wait_for};
 use daemon::request::Request;
 use daemon::{Error, client};
-use model::Class;
+use model::{Class, Kind, Nanos};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -172,6 +172,33 @@ fn a_wrong_configuration_is_refused_at_first_and_ignored_later() {
     daemon.actor.signal(Signal::HUP);
     wait_for("the newest quantum", || quantum() == 60);
     assert!(daemon.report().sentences.is_empty());
+}
+
+#[test]
+fn the_policy_changes_while_tenants_run_and_a_contradiction_changes_nothing() {
+    let folder = folder();
+    let write = |policy: &str| {
+        fs::create_dir_all(folder.path().join("ebb")).unwrap();
+        let text = format!("schema_version = 1\n[policy]\n{policy}\n");
+        fs::write(folder.path().join("ebb/ebb.toml"), text).unwrap();
+    };
+    write("kind = \"strict\"");
+    let daemon = Daemon::start(folder.path());
+    let (_connection, board, _) = register(&daemon.place, &registration("tenant")).unwrap();
+    assert_eq!(board.dials().kind, Kind::Strict);
+    write("kind = \"gaps\"\nthreshold = \"20us\"");
+    daemon.actor.signal(Signal::HUP);
+    wait_for("the new policy", || board.dials().kind == Kind::Gaps);
+    assert_eq!(board.dials().threshold, Nanos::from_micros(20));
+    write("kind = \"strict\"\nbeside = \"20us\"");
+    daemon.actor.signal(Signal::HUP);
+    let said = |words: &str| daemon.report().sentences.iter().any(|sentence| sentence.contains(words));
+    wait_for("a remark", || said("ebb.toml:4: "));
+    assert!(said("beside means nothing to strict") && board.dials().kind == Kind::Gaps);
+    write("kind = \"fair\"");
+    daemon.actor.signal(Signal::HUP);
+    wait_for("the newest policy", || board.dials().kind == Kind::Fair);
+    assert_eq!(daemon.report().gpus[0].policy.as_ref().unwrap().kind, "fair");
 }
 
 #[test]

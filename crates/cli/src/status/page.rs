@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use daemon::report::{Gpu, Process, Report, Times};
-use model::{Domain, Nanos};
+use daemon::report::{Decision, Gpu, Policy, Process, Report, Requests, Times};
+use model::{Domain, Kind, Nanos};
 
 /// Writing to a string cannot fail.
 macro_rules! line {
@@ -40,6 +40,9 @@ fn write_gpu(out: &mut String, gpu: &Gpu) {
     let settings = &gpu.settings;
     line!(out, "\n{}", gpu.uuid);
     line!(out, "  domain    {}", gpu.domain);
+    if let Some(policy) = &gpu.policy {
+        line!(out, "  policy    {}", describe(policy));
+    }
     // In the shared domain nobody needs the token.
     if gpu.domain != Domain::Shared.to_string() {
         match &gpu.token {
@@ -50,9 +53,8 @@ fn write_gpu(out: &mut String, gpu: &Gpu) {
         }
         line!(
             out,
-            "  settings  quantum {}, in flight {}, idle {}, grace {}",
+            "  settings  quantum {}, idle {}, grace {}",
             Nanos(settings.quantum_ns),
-            Nanos(settings.in_flight_ns),
             Nanos(settings.idle_ns),
             Nanos(settings.grace_ns)
         );
@@ -159,15 +161,69 @@ fn details(process: &Process) -> Vec<String> {
         };
         details.push(format!("{} bursts{}{unended}", counters.bursts, spread(&process.bursts)));
     }
+    details.extend(process.requests.as_ref().and_then(slowdown));
     if let Some(slo) = process.slo_p99_ns {
         let (bursts, missed) = (counters.bursts, counters.slo_missed);
-        details.push(format!("p99 should be below {}: missed by {missed} of {bursts} bursts", Nanos(slo)));
+        let alone = process.unattainable_p99_ns;
+        let alone = alone.map(|alone| format!("; unattainable: alone p99 is {}", Nanos(alone)));
+        details.push(format!(
+            "p99 should be below {}: missed by {missed} of {bursts} bursts{}",
+            Nanos(slo),
+            alone.unwrap_or_default()
+        ));
     }
+    details.extend(process.decision.as_ref().map(decided));
     if counters.taken_over + counters.lost > 0 {
         let (over, lost) = (times(counters.taken_over), times(counters.lost));
         details.push(format!("took the token from the silent {over}, lost it by silence {lost}"));
     }
     details
+}
+
+/// A policy with the dials that it goes by.
+fn describe(policy: &Policy) -> String {
+    let kind = policy.kind.parse::<Kind>().unwrap_or_default();
+    let mut dials = vec![format!("quiet {}", Nanos(policy.quiet_ns))];
+    if matches!(kind, Kind::Gaps | Kind::Slo) {
+        dials.push(format!("gaps from {}", Nanos(policy.threshold_ns)));
+    }
+    dials.push(format!("in flight {}", Nanos(policy.in_flight_ns)));
+    if kind == Kind::Slo {
+        dials.push(match policy.beside_ns {
+            0 => "nothing beside".to_owned(),
+            beside => format!("blocks up to {} beside", Nanos(beside)),
+        });
+        dials.push(format!("tolerance {}", share(u64::from(policy.tolerance_permille))));
+    }
+    dials.push(format!("{} of requests alone", share(u64::from(policy.solo_share_permille))));
+    let level = policy.level.map(|level| format!(", level {level} of {}", policy.highest_level));
+    format!("{}{}: {}", policy.kind, level.unwrap_or_default(), dials.join(", "))
+}
+
+/// How much slower requests are than alone.
+fn slowdown(requests: &Requests) -> Option<String> {
+    let ratio = |permille: u64| format!("{}.{:02}", permille / 1_000, permille % 1_000 / 10);
+    let (all, alone) = (&requests.all, &requests.alone);
+    if let (Some(p50), Some(p99)) = (requests.slowdown_p50_permille, requests.slowdown_p99_permille) {
+        let counts = format!("{} requests against {} alone", all.count, alone.count);
+        let spread = spread(alone);
+        return Some(format!(
+            "takes {} times as long as alone at p50, {} at p99 ({counts}{spread})",
+            ratio(p50),
+            ratio(p99)
+        ));
+    }
+    (all.count > 0).then(|| format!("{} requests{}; not yet seen alone", all.count, spread(all)))
+}
+
+/// What was last decided about a best-effort tenant.
+fn decided(decision: &Decision) -> String {
+    let may = match decision.longest_ns {
+        None => "may start anything".to_owned(),
+        Some(0) => "may start nothing".to_owned(),
+        Some(longest) => format!("may start what stops within {}", Nanos(longest)),
+    };
+    format!("{may}: {} ({})", decision.reason, decision.why)
 }
 
 fn times(count: u64) -> String {

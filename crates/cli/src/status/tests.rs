@@ -1,4 +1,7 @@
-use daemon::report::{Asked, Counters, Daemon, Gpu, Holder, Mps, Process, Report, Settings, State, Times};
+use daemon::report::{
+    Asked, Counters, Daemon, Decision, Gpu, Holder, Mps, Policy, Process, Report, Requests, Settings, State,
+    Times,
+};
 
 use super::{list, page};
 
@@ -25,6 +28,9 @@ fn process(pid: u32, tenant: &str, name: &str) -> Process {
         why: "ok".to_owned(),
         reason: "is stopped in the middle of a kernel".to_owned(),
         detail: 0,
+        requests: None,
+        unattainable_p99_ns: None,
+        decision: None,
         slice_ns: Some(1000),
         share_permille: 0,
         heartbeat_age_ns: Some(1_000_000),
@@ -53,6 +59,24 @@ fn report(gpus: Vec<Gpu>, sentences: &[&str]) -> Report {
     Report { version: "0.1.0".to_owned(), daemon, gpus, sentences }
 }
 
+fn decision(why: &str, reason: &str, longest_ns: Option<u64>) -> Option<Decision> {
+    Some(Decision { why: why.to_owned(), reason: reason.to_owned(), longest_ns })
+}
+
+fn policy() -> Policy {
+    Policy {
+        kind: "slo".to_owned(),
+        level: Some(8),
+        highest_level: 16,
+        quiet_ns: 100_000,
+        threshold_ns: 50_000,
+        in_flight_ns: 8_000_000,
+        beside_ns: 0,
+        solo_share_permille: 10,
+        tolerance_permille: 50,
+    }
+}
+
 fn busy() -> Report {
     let counters = Counters {
         gpu_ns: 3_200_000_000,
@@ -70,6 +94,7 @@ fn busy() -> Report {
         share_permille: 761,
         counters,
         waits: times(12, 28_000_000, 41_000_000),
+        decision: decision("idle", "no latency tenant has work or is about to", None),
         ..process(1990, "00000000000000ab", "train")
     };
     let helper = Process {
@@ -94,13 +119,20 @@ fn busy() -> Report {
         share_permille: 239,
         counters: bursts,
         bursts: times(900, 1_300_000, 2_100_000),
+        requests: Some(Requests {
+            all: times(512, 1_300_000, 2_100_000),
+            alone: times(64, 1_250_000, 2_000_000),
+            slowdown_p50_permille: Some(1_040),
+            slowdown_p99_permille: Some(1_050),
+        }),
         ..process(2000, "00000000000000cd", "serve")
     };
     let settings =
         Settings { quantum_ns: 30_000_000, in_flight_ns: 8_000_000, idle_ns: 500_000, grace_ns: 50_000_000 };
     let token = Some(Holder { pid: 1990, name: "train".to_owned(), held_ns: 12_000_000 });
     let (uuid, domain) = ("GPU-00".to_owned(), "isolated".to_owned());
-    let gpu = Gpu { uuid, domain, settings, token, processes: vec![train, helper, serve] };
+    let policy = Some(policy());
+    let gpu = Gpu { uuid, domain, policy, settings, token, processes: vec![train, helper, serve] };
     report(
         vec![gpu],
         &["train (1991) is stopped between launches: this kernel driver has not been tried with ebb."],
@@ -136,12 +168,50 @@ fn shared() -> Report {
     train.counters =
         Counters { stops_guard: 41, cut: 60, relaunched: 66, rounds: 43, watchdog: 1, ..Counters::default() };
     train.guard_stops = times(41, 30_000, 210_000);
+    train.decision = decision("slack", "a latency tenant has slack for short blocks", Some(20_000));
+    gpu.processes[1].decision = decision("latency-work", "a latency tenant has work", Some(0));
+    gpu.processes[2].unattainable_p99_ns = Some(25_000_000);
+    gpu.policy = Some(Policy { level: Some(12), beside_ns: 20_000, ..policy() });
     report
 }
 
 #[test]
 fn a_page_of_the_shared_domain() {
     insta::assert_snapshot!(page::text(&shared()));
+}
+
+/// A policy that has no controller, and a latency tenant that was never alone.
+fn strict() -> Report {
+    let mut report = busy();
+    let gpu = &mut report.gpus[0];
+    gpu.policy = Some(Policy { kind: "strict".to_owned(), level: None, ..policy() });
+    let all = times(512, 1_300_000, 2_100_000);
+    gpu.processes[2].requests = Some(Requests { all, ..Requests::default() });
+    report
+}
+
+#[test]
+fn a_page_of_a_policy_without_a_controller() {
+    insta::assert_snapshot!(page::text(&strict()));
+}
+
+/// A daemon of before there were policies.
+#[test]
+fn a_report_without_policies_is_read() {
+    let mut report = busy();
+    report.gpus[0].policy = None;
+    for process in &mut report.gpus[0].processes {
+        (process.requests, process.decision) = (None, None);
+    }
+    let mut older: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+    let gpu = older["gpus"][0].as_object_mut().unwrap();
+    assert!(gpu.remove("policy").is_some());
+    for process in gpu["processes"].as_array_mut().unwrap() {
+        for key in ["requests", "unattainable_p99_ns", "decision"] {
+            assert!(process.as_object_mut().unwrap().remove(key).is_some());
+        }
+    }
+    assert_eq!(serde_json::from_value::<Report>(older).unwrap(), report);
 }
 
 #[test]

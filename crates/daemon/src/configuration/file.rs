@@ -5,6 +5,7 @@ use model::{Class, Domain, Nanos};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::policy::PolicyTable;
 use super::{Ceiling, Configuration, Rule, Subject, Wrong};
 use crate::names;
 
@@ -17,6 +18,8 @@ struct File {
     schema_version: Spanned<u32>,
     domain: Option<Spanned<String>>,
     mps: Option<bool>,
+    #[serde(default)]
+    policy: PolicyTable,
     #[serde(default)]
     token: TokenTable,
     #[serde(default)]
@@ -66,7 +69,8 @@ pub(super) fn parse(text: &str, plain: Configuration) -> Result<Configuration, W
     }
     let mut configuration = plain;
     configuration.token = reader.token(&file.token, configuration.token)?;
-    configuration.dials.in_flight = reader.in_flight(&file.token, configuration.dials.in_flight)?;
+    configuration.policy = reader.policy(&file.policy, file.token.in_flight.as_ref())?;
+    configuration.token.tolerance = reader.tolerance(&file.policy)?;
     configuration.token.domain = reader.domain(file.domain.as_ref())?;
     configuration.mps = file.mps;
     configuration.sockets.group = reader.group(file.socket.group.as_ref())?;
@@ -77,7 +81,7 @@ pub(super) fn parse(text: &str, plain: Configuration) -> Result<Configuration, W
     Ok(configuration)
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     text: &'a str,
 }
 
@@ -87,7 +91,7 @@ impl Reader<'_> {
         Wrong { line: before.iter().filter(|&&byte| byte == b'\n').count() + 1, message }
     }
 
-    fn at<T>(&self, value: &Spanned<T>, message: String) -> Wrong {
+    pub(super) fn at<T>(&self, value: &Spanned<T>, message: String) -> Wrong {
         self.wrong(value.span().start, message)
     }
 
@@ -102,17 +106,12 @@ impl Reader<'_> {
         })
     }
 
-    fn in_flight(&self, table: &TokenTable, plain: Nanos) -> Result<Nanos, Wrong> {
-        let bounds = [Nanos::from_micros(100), Nanos::from_millis(1_000)];
-        self.span(table.in_flight.as_ref(), plain, bounds)
-    }
-
     fn domain(&self, word: Option<&Spanned<String>>) -> Result<Domain, Wrong> {
         let Some(word) = word else { return Ok(Domain::default()) };
         word.get_ref().parse().map_err(|error| self.at(word, format!("{error}")))
     }
 
-    fn span(
+    pub(super) fn span(
         &self,
         text: Option<&Spanned<String>>,
         plain: Nanos,
@@ -134,7 +133,7 @@ impl Reader<'_> {
         Ok(Rule { subject: self.subject(table)?, ceiling: Ceiling { class, weight, priority } })
     }
 
-    fn number(&self, number: Option<&Spanned<u32>>, least: u32, most: u32) -> Result<u32, Wrong> {
+    pub(super) fn number(&self, number: Option<&Spanned<u32>>, least: u32, most: u32) -> Result<u32, Wrong> {
         match number {
             None => Ok(most),
             Some(number) if (least..=most).contains(number.get_ref()) => Ok(*number.get_ref()),
@@ -192,6 +191,8 @@ mod tests {
             schema_version = 1
             domain = \"shared\"
             mps = false
+            [policy]
+            kind = \"strict\"
             [token]
             quantum = \"40ms\"
             in_flight = \"5ms\"
@@ -215,7 +216,8 @@ mod tests {
         let configuration = read(text).unwrap();
         assert_eq!(configuration.token.quantum, Nanos::from_millis(40));
         assert_eq!(configuration.token.grace, Nanos::from_millis(1000));
-        assert_eq!(configuration.dials.in_flight, Nanos::from_millis(5));
+        assert_eq!(configuration.policy.in_flight, Some(Nanos::from_millis(5)));
+        assert_eq!(configuration.policy.kind, model::Kind::Strict);
         assert_eq!((configuration.token.domain, configuration.mps), (Domain::Shared, Some(false)));
         assert_eq!(configuration.sockets.group, Some(0));
         let rules = &configuration.ceilings.rules;

@@ -1,23 +1,24 @@
 //! The daemon's configuration: a TOML file, read at the start and at SIGHUP.
 //!
-//! It says how tenants share a GPU, how the token of the best-effort tenants goes round, who may claim what, and whose the sockets are. A file
-//! that is not there is an empty one. A key that is not known is an error, because a mistyped ceiling is none; so is a
+//! It says how tenants share a GPU and which policy decides, how the token of the best-effort tenants goes round, who may claim
+//! what, and whose the sockets are. A file that is not there is an empty one. A key that is not known is an error, because a mistyped ceiling is none; so is a
 //! schema that is newer than we are. Whoever re-reads a file keeps the last good one, so that a slip of an editor does not
 //! change who may do what.
 
 mod ceiling;
 mod file;
+mod policy;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use board::Settings;
-use model::Dials;
 
 use crate::Error;
 
 pub use ceiling::{Ceiling, Ceilings, Rule, Subject};
+pub use policy::Policy;
 
 /// For whom a daemon works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +34,8 @@ pub enum Scope {
 pub struct Configuration {
     /// How tenants share a GPU, and how best-effort tenants take turns.
     pub token: Settings,
-    /// How boldly best-effort work uses it.
-    pub dials: Dials,
+    /// Which policy decides, and how a person has set its dials.
+    pub policy: Policy,
     /// Whether the shared domain is MPS's. On the software GPU contexts run at the same time without it. `None`: where there
     /// is a driver of NVIDIA's.
     pub mps: Option<bool>,
@@ -55,8 +56,8 @@ impl Configuration {
     /// What holds where nobody says otherwise.
     pub fn plain(scope: Scope, daemon: u32) -> Configuration {
         let ceilings = Ceilings { rules: Vec::new(), scope, daemon };
-        let (token, dials) = (Settings::default(), Dials::default());
-        Configuration { token, dials, mps: None, ceilings, sockets: Sockets::default() }
+        let (token, policy) = (Settings::default(), Policy::default());
+        Configuration { token, policy, mps: None, ceilings, sockets: Sockets::default() }
     }
 
     /// Reads a file. One that is not there is as good as an empty one, unless somebody named it.

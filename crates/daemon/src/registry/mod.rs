@@ -9,13 +9,16 @@
 //!
 //! * `change`: tenants by name, and what an admin may do to them
 //! * `fate`: what the tenants of the shared domain have in common
-//! * `summary`: all of it, as a report
+//! * `tuning`: the controllers of all GPUs, and when they look
+//! * `summary`: all of it, as a report; `insight`: the part of it that is about policies
 
 mod change;
 mod fate;
+mod insight;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -26,6 +29,7 @@ use board::{Board, Change, Gpu, Occupant, Terms};
 use model::{Class, Domain, Nanos};
 
 use crate::Configuration;
+use crate::controller::Controller;
 use crate::peer::Peer;
 use crate::request::{Outlook, Wish};
 
@@ -78,6 +82,7 @@ struct Table {
     file: OwnedFd,
     seats: usize,
     empty_since: Nanos,
+    controller: Controller,
 }
 
 impl Drop for Table {
@@ -240,10 +245,14 @@ impl Registry {
     /// The domain stays: whoever has a context has it there.
     pub fn configure(&mut self, mut configuration: Configuration) {
         configuration.token.domain = self.domain();
-        self.configuration = configuration;
-        for table in self.tables.values() {
+        let before = std::mem::replace(&mut self.configuration, configuration);
+        let policy = self.configuration.policy;
+        for table in self.tables.values_mut() {
+            if before.policy.kind != policy.kind {
+                table.controller.forget();
+            }
             table.board.set_settings(&self.configuration.token);
-            table.board.set_dials(&self.configuration.dials);
+            table.board.set_dials(&table.controller.dials(&policy));
             table.board.announce();
         }
         let tickets: Vec<_> = self.sittings.keys().copied().collect();
@@ -306,8 +315,9 @@ impl Registry {
             return Err(Reason::TooMany);
         }
         let (board, file) = Board::create(gpu, &self.configuration.token).map_err(|_| Reason::Failed)?;
-        board.set_dials(&self.configuration.dials);
-        self.tables.insert(gpu, Table { board, file, seats: 0, empty_since: board::now() });
+        let controller = Controller::default();
+        board.set_dials(&controller.dials(&self.configuration.policy));
+        self.tables.insert(gpu, Table { board, file, seats: 0, empty_since: board::now(), controller });
         Ok(())
     }
 

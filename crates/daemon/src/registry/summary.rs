@@ -3,7 +3,7 @@
 use board::{Figures, Gpu, Reading, Rung, Snapshot, Why};
 use model::{Class, Nanos};
 
-use super::{Fate, Registry, Sitting, Table};
+use super::{Fate, Registry, Sitting, Table, insight};
 use crate::configuration::Scope;
 use crate::report::{Asked, Counters, Daemon, Holder, Process, Report, Settings, State, Times};
 
@@ -58,6 +58,7 @@ impl Registry {
         crate::report::Gpu {
             uuid: uuid(gpu),
             domain: settings.domain.to_string(),
+            policy: Some(self.policy(table)),
             settings: Settings {
                 quantum_ns: settings.quantum.0,
                 in_flight_ns: table.board.dials().in_flight.0,
@@ -94,6 +95,9 @@ impl Registry {
             why: condition.why.name().to_owned(),
             reason: reason(condition.rung, condition.why),
             detail: condition.detail,
+            requests: insight::requests(reading, terms.class),
+            unattainable_p99_ns: insight::unattainable(reading, &terms, self.configuration.token.tolerance),
+            decision: insight::decision(reading, terms.class),
             slice_ns: condition.slice.map(|slice| slice.0),
             share_permille: share(reading.figures.gpu_ns, all),
             heartbeat_age_ns: reading.heartbeat.map(|beat| now.since(beat).0),
@@ -181,6 +185,13 @@ fn sentences_about(process: &Process) -> Vec<String> {
     }
     if process.daemon_lost {
         say("has lost its daemon and works by the board alone.".to_owned());
+    }
+    if let (Some(alone), Some(slo)) = (process.unattainable_p99_ns, process.slo_p99_ns) {
+        let (alone, slo) = (Nanos(alone), Nanos(slo));
+        say(format!(
+            "cannot keep its objective even alone: p99 should be below {slo} and is {alone} alone. \
+             It is held against what it takes alone instead."
+        ));
     }
     if process.heartbeat_age_ns.is_some_and(|age| age > SILENT_FOR.0) {
         say("has shown no sign of life for some time; it may be stopped.".to_owned());

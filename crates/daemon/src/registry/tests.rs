@@ -174,3 +174,124 @@ fn boards_are_bounded_and_go_when_nobody_sits_there() {
     assert_eq!(registry.tables.len(), 1);
     assert_eq!(registry.next_clearance(), None);
 }
+
+/// A latency tenant with pid 50 and a best-effort one with pid 60, and their seats.
+fn pair(registry: &mut Registry, slo: Option<Nanos>) -> [board::Seat; 2] {
+    let serve = Registration { class: Class::Latency, slo, ..registration(1, "serve") };
+    let granted = [
+        registry.register(&peer(5, 50), &serve).unwrap().1,
+        registry.register(&peer(5, 60), &registration(2, "train")).unwrap().1,
+    ];
+    granted.map(|granted| registry.tables[&GPU].board.sit(granted.place).unwrap())
+}
+
+fn spans(count: u64, p50: u64, p99: u64) -> board::Spans {
+    board::Spans { count, p50: Nanos::from_micros(p50), p99: Nanos::from_micros(p99) }
+}
+
+#[test]
+fn another_policy_holds_for_those_who_are_there() {
+    let mut registry = registry(&[]);
+    let [seat, _] = pair(&mut registry, None);
+    let policy = |registry: &Registry| registry.report(board::now()).gpus[0].policy.clone().unwrap();
+    assert_eq!((policy(&registry).kind.as_str(), policy(&registry).level), ("slo", Some(8)));
+    let mut configuration = registry.configuration.clone();
+    configuration.policy.kind = model::Kind::Gaps;
+    configuration.policy.quiet = Some(Nanos::from_micros(9));
+    configuration.token.tolerance = 70;
+    let before = seat.bell();
+    registry.configure(configuration);
+    let told = policy(&registry);
+    assert_eq!((told.kind.as_str(), told.level, told.quiet_ns), ("gaps", None, 9_000));
+    assert_eq!(told.tolerance_permille, 70);
+    let dials = seat.board().dials();
+    assert_eq!((dials.kind, dials.quiet), (model::Kind::Gaps, Nanos::from_micros(9)));
+    assert_ne!(seat.bell(), before, "they hear of it");
+}
+
+#[test]
+fn a_gpu_is_looked_at_often_only_where_dials_are_turned() {
+    let mut registry = registry(&[]);
+    let begin = Nanos::from_millis(100_000);
+    let (best_effort, _) = registry.register(&peer(5, 60), &registration(2, "train")).unwrap();
+    assert_eq!(registry.next_look(), None, "there is nobody to protect");
+    let serve = Registration { class: Class::Latency, ..registration(1, "serve") };
+    registry.register(&peer(5, 50), &serve).unwrap();
+    assert_eq!(registry.look(begin), Vec::<String>::new());
+    assert_eq!(registry.next_look(), Some(begin + Nanos::from_millis(100)));
+    registry.leave(best_effort, begin);
+    assert_eq!(registry.next_look(), Some(begin + Nanos::from_millis(1_000)), "it is alone");
+}
+
+#[test]
+fn what_a_controller_turns_is_reported_and_on_the_board() {
+    let mut registry = registry(&[]);
+    let [serve, train] = pair(&mut registry, None);
+    let mut now = board::now();
+    for _ in 0..40 {
+        serve.say_experience(board::Experience {
+            all: spans(90, 1_000, 2_000),
+            alone: spans(90, 1_000, 2_000),
+        });
+        serve.tally().bursts.add(100);
+        train.tally().gpu_ns.add(50_000_000);
+        now += Nanos::from_millis(100);
+        registry.look(now);
+    }
+    let policy = registry.report(now).gpus[0].policy.clone().unwrap();
+    assert!(policy.level > Some(10) && policy.level <= Some(policy.highest_level), "{policy:?}");
+    assert!(policy.quiet_ns < 100_000 && policy.quiet_ns == serve.board().dials().quiet.0, "{policy:?}");
+}
+
+#[test]
+fn a_latency_tenant_is_held_against_itself_alone() {
+    let mut registry = registry(&[]);
+    let [serve, _] = pair(&mut registry, None);
+    assert_eq!(process(&registry, 50).requests, None, "it has said nothing yet");
+    serve.say_experience(board::Experience { all: spans(90, 1_100, 2_500), ..Default::default() });
+    let half = process(&registry, 50).requests.unwrap();
+    assert_eq!((half.all.count, half.slowdown_p50_permille, half.alone.p99_ns), (90, None, None));
+    serve.say_experience(board::Experience { all: spans(90, 1_100, 2_500), alone: spans(8, 1_000, 2_000) });
+    let told = process(&registry, 50).requests.unwrap();
+    assert_eq!((told.slowdown_p50_permille, told.slowdown_p99_permille), (Some(1_100), Some(1_250)));
+    assert_eq!((told.alone.count, told.alone.p99_ns), (8, Some(2_000_000)));
+    assert_eq!(process(&registry, 60).requests, None);
+}
+
+#[test]
+fn an_objective_that_cannot_be_kept_is_said_once_to_the_log_and_always_in_the_report() {
+    let mut registry = registry(&[]);
+    let [serve, _] = pair(&mut registry, Some(Nanos::from_millis(1)));
+    assert_eq!(process(&registry, 50).unattainable_p99_ns, None);
+    serve.say_experience(board::Experience { all: spans(90, 1_000, 2_000), alone: spans(90, 1_000, 2_000) });
+    let now = board::now();
+    let said = registry.look(now);
+    assert!(said[0].starts_with("serve (50) cannot keep its objective even alone"), "{said:?}");
+    assert!(said[0].contains("below 1 ms and is 2 ms alone") && said.len() == 1, "{said:?}");
+    assert_eq!(registry.look(now + Nanos::from_millis(500)), Vec::<String>::new());
+    assert_eq!(process(&registry, 50).unattainable_p99_ns, Some(2_000_000));
+    let sentences = registry.report(now).sentences;
+    assert!(sentences.iter().any(|sentence| sentence.contains("even alone")), "{sentences:?}");
+    registry.change("serve", Wish { slo: Some(None), ..Wish::default() }).unwrap();
+    assert_eq!(process(&registry, 50).unattainable_p99_ns, None);
+}
+
+#[test]
+fn why_a_best_effort_tenant_does_not_run_is_reported() {
+    let mut registry = registry(&[]);
+    let [serve, train] = pair(&mut registry, None);
+    assert_eq!(process(&registry, 60).decision, None);
+    let index = |why| u8::try_from(policy::Why::ALL.iter().position(|one| *one == why).unwrap()).unwrap();
+    for why in policy::Why::ALL {
+        train.say_decision(index(why), Nanos(7));
+        let told = process(&registry, 60).decision.unwrap();
+        assert_eq!((told.why.as_str(), told.longest_ns), (why.name(), Some(7)));
+        assert!(!told.reason.is_empty());
+    }
+    train.say_decision(0, Nanos::MAX);
+    assert_eq!(process(&registry, 60).decision.unwrap().longest_ns, None);
+    train.say_decision(250, Nanos::MAX);
+    assert_eq!(process(&registry, 60).decision, None, "a reason of another version");
+    serve.say_decision(0, Nanos::ZERO);
+    assert_eq!(process(&registry, 50).decision, None);
+}

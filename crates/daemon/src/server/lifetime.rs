@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Domain, Nanos};
+use model::{Domain, Kind, Nanos};
 use mps::Access;
 use rustix::fs::Mode;
 use rustix::net::SocketType;
@@ -35,6 +35,8 @@ pub struct Options {
     pub configuration: Option<PathBuf>,
     /// Another domain than the configuration's.
     pub domain: Option<Domain>,
+    /// Another policy than the configuration's.
+    pub policy: Option<Kind>,
 }
 
 /// How it went.
@@ -57,12 +59,14 @@ pub fn serve(options: &Options) -> Result<Outcome, Error> {
         None => Configuration::plain(options.scope, user),
     };
     configuration.token.domain = options.domain.unwrap_or(configuration.token.domain);
+    configuration.policy.kind = options.policy.unwrap_or(configuration.policy.kind);
     let Some(_lock) = become_the_one(&place, options)? else { return Ok(Outcome::Another) };
     // Before the sockets: who finds them finds everything.
     let shared = share(&place, options.scope, &configuration)?;
     let mut server = Server::open(&place, options.scope, configuration, file.map(|path| (path, named)))?;
     server.registry.fate = shared.as_ref().map(|shared| Fate::new(shared.pipes().to_owned()));
     server.shared = shared;
+    server.policy = options.policy;
     server.log.say(&format!("serves in {}", place.folder().display()));
     let reason = server.run(options.idle.map(Nanos::from))?;
     server.log.say(reason);
@@ -120,6 +124,7 @@ impl Server {
         Ok(Server {
             scope,
             configuration_file: file,
+            policy: None,
             tenants,
             admins,
             admin_group: sockets.admin_group,

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use model::Nanos;
+use model::{Kind, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -57,6 +57,8 @@ struct Server {
     scope: Scope,
     /// Where the configuration is, and whether somebody named it.
     configuration_file: Option<(PathBuf, bool)>,
+    /// Another policy than the configuration's.
+    policy: Option<Kind>,
     tenants: Listener,
     admins: Listener,
     admin_group: Option<u32>,
@@ -95,13 +97,16 @@ impl Server {
             self.connections.iter().filter(|(_, one)| late(one)).map(|(key, _)| *key).collect();
         late.into_iter().for_each(|key| self.drop_connection(key));
         self.registry.clear_tables(now);
+        let found = self.registry.look(now);
+        found.iter().for_each(|sentence| self.log.say(sentence));
         Ok(go_on)
     }
 
     /// The next moment at which something must be done though nobody calls.
     fn next_moment(&self) -> Option<Nanos> {
         let deadlines = self.connections.values().filter_map(|connection| connection.deadline);
-        deadlines.chain(self.closed_until).chain(self.registry.next_clearance()).min()
+        let of_tables = self.registry.next_clearance().into_iter().chain(self.registry.next_look());
+        deadlines.chain(self.closed_until).chain(of_tables).min()
     }
 
     fn wait(&mut self, until: Option<Nanos>) -> Result<Vec<(Watched, PollFlags)>, Error> {
@@ -161,7 +166,8 @@ impl Server {
         let Some((path, named)) = &self.configuration_file else { return };
         let user = rustix::process::geteuid().as_raw();
         match Configuration::read(path, *named, self.scope, user) {
-            Ok(configuration) => {
+            Ok(mut configuration) => {
+                configuration.policy.kind = self.policy.unwrap_or(configuration.policy.kind);
                 self.log.say(&format!("configuration {} read again", path.display()));
                 self.admin_group = configuration.sockets.admin_group;
                 let (domain, other) = (self.registry.domain(), configuration.token.domain);

@@ -37,7 +37,7 @@ fn serve() {
     let idle = std::env::var("IDLE").ok().map(|millis| Duration::from_millis(millis.parse().unwrap()));
     let configuration = std::env::var_os("CONFIGURATION").map(Into::into);
     let patient = std::env::var_os("PATIENT").is_some();
-    let options = Options { scope: Scope::User, idle, patient, configuration, domain: None };
+    let options = Options { scope: Scope::User, idle, patient, configuration, domain: None, policy: None };
     match daemon::serve(&options) {
         Ok(outcome) => println!("outcome {outcome:?}"),
         Err(error) => println!("refused {error}"),

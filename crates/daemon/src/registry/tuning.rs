@@ -1,0 +1,76 @@
+//! The controllers of all GPUs, and when they look.
+
+use model::{Class, Kind, Nanos};
+
+use super::{Registry, Sitting, Table};
+use crate::controller::{LOOK_EVERY, Unattainable};
+
+/// How often is looked where there is nothing to turn.
+const SELDOM: Nanos = Nanos::from_millis(1_000);
+
+impl Registry {
+    /// Lets every controller look whose time has come; what there is to say about it.
+    pub fn look(&mut self, now: Nanos) -> Vec<String> {
+        let policy = self.configuration.policy;
+        let due: Vec<_> = self.tables.keys().filter(|gpu| self.pace(**gpu).is_some()).copied().collect();
+        let mut sentences = Vec::new();
+        for gpu in due {
+            let pace = self.pace(gpu).unwrap_or(SELDOM);
+            let Some(table) = self.tables.get_mut(&gpu) else { continue };
+            if table.controller.looks_at(pace) > now {
+                continue;
+            }
+            let found = table.controller.look(&table.board, &policy, now);
+            sentences.extend(found.iter().map(|one| self.sentence(gpu, one)));
+        }
+        sentences
+    }
+
+    /// When a controller wants to look next.
+    pub fn next_look(&self) -> Option<Nanos> {
+        let looks =
+            self.tables.iter().filter_map(|(gpu, table)| Some(table.controller.looks_at(self.pace(*gpu)?)));
+        looks.min()
+    }
+
+    /// How often is looked at a GPU: often where dials are turned, seldom where there is only something to be told, and not
+    /// at all where there is no latency tenant.
+    fn pace(&self, gpu: board::Gpu) -> Option<Nanos> {
+        let of_class = |class| {
+            let mut there = self.sittings.values().filter(|sitting: &&Sitting| sitting.gpu == gpu);
+            there.any(|sitting| sitting.granted.class == class)
+        };
+        if !of_class(Class::Latency) {
+            return None;
+        }
+        let turns = self.configuration.policy.kind == Kind::Slo && of_class(Class::BestEffort);
+        Some(if turns { LOOK_EVERY } else { SELDOM })
+    }
+
+    fn sentence(&self, gpu: board::Gpu, found: &Unattainable) -> String {
+        let Unattainable { place, slo, alone } = *found;
+        let of_place = |sitting: &&Sitting| sitting.gpu == gpu && sitting.place == place;
+        let called = self.sittings.values().find(of_place);
+        let name = called.map_or_else(String::new, |sitting| format!("{} ({}) ", sitting.name, sitting.pid));
+        format!(
+            "{name}cannot keep its objective even alone: p99 should be below {slo} and is {alone} alone; \
+             it is held against what it takes alone instead"
+        )
+    }
+
+    /// The policy of a GPU, and how its dials stand.
+    pub(super) fn policy(&self, table: &Table) -> crate::report::Policy {
+        let (dials, policy) = (table.board.dials(), self.configuration.policy);
+        crate::report::Policy {
+            kind: dials.kind.name().to_owned(),
+            level: table.controller.level(&policy),
+            highest_level: policy::slo::LEVELS - 1,
+            quiet_ns: dials.quiet.0,
+            threshold_ns: dials.threshold.0,
+            in_flight_ns: dials.in_flight.0,
+            beside_ns: dials.beside.0,
+            solo_share_permille: dials.solo_share,
+            tolerance_permille: table.board.settings().tolerance,
+        }
+    }
+}
