@@ -302,7 +302,7 @@ impl<'w, 's> Contexts<'w, 's> {
         let Some(cursor) = &mut lane.cursor else { return };
         let since = cursor.wants_from(&lane.score).max(off_since);
         cursor.resume(&lane.score, self.now);
-        lane.waited(self.now.since(since));
+        lane.waited(self.now.since(since), self.now.since(since));
     }
 
     /// It has to leave in the middle of its work.

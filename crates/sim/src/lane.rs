@@ -140,15 +140,15 @@ impl Lane {
         Some(*job)
     }
 
-    /// A kernel that was ready had to wait for others.
-    pub fn waited(&mut self, span: Nanos) {
-        if span == Nanos::ZERO {
+    /// Kernels that were ready had to wait for others: all of them together, and the one that waited longest.
+    pub fn waited(&mut self, together: Nanos, longest: Nanos) {
+        if together == Nanos::ZERO {
             return;
         }
-        self.longest_wait = self.longest_wait.max(span);
+        self.longest_wait = self.longest_wait.max(longest);
         self.accompanied = true;
         if let Some(job) = self.jobs.last_mut() {
-            job.waited += span;
+            job.waited += together;
         }
     }
 

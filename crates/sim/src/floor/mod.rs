@@ -57,6 +57,8 @@ struct Seat {
     crowd: Option<Crowd>,
     /// Latency: the kernel that waits for room among others, and until when.
     room: Option<(usize, Nanos)>,
+    /// Latency: from when on, how far it gets beside others, if nothing comes between.
+    planned: Option<(Nanos, pace::Walked)>,
     /// Latency: when its job ends, as things stand.
     end: Nanos,
     /// Latency: whether `end` and `coming` have to be found anew.

@@ -70,7 +70,11 @@ impl Floor<'_, '_> {
             Some(crowd) => {
                 let mut walk = Walk::new(self, number, crowd);
                 walk.go(Nanos::MAX);
-                (walk.now, None)
+                let walked = walk.done();
+                let end = walked.until;
+                // Most often nothing comes between, and what was planned is what happens.
+                self.seats[number].planned = Some((self.now, walked));
+                (end, None)
             }
         };
         let seat = &mut self.seats[number];
@@ -166,16 +170,23 @@ impl Floor<'_, '_> {
     }
 
     fn walk(&mut self, number: usize, crowd: Crowd, to: Nanos) -> f64 {
-        let mut walk = Walk::new(self, number, crowd);
-        walk.go(to);
-        let Walk { cursor, room, taken, waited, .. } = walk;
+        let planned = self.seats[number].planned.take();
+        let planned = planned.filter(|(from, walked)| *from == self.now && walked.until == to);
+        let walked = match planned {
+            Some((_, walked)) => walked,
+            None => {
+                let mut walk = Walk::new(self, number, crowd);
+                walk.go(to);
+                walk.done()
+            }
+        };
         let lane = &mut self.lanes[number];
         let before = lane.cursor.as_ref().map_or(0, Cursor::done);
-        lane.busy += Nanos(cursor.done() - before);
-        waited.into_iter().for_each(|span| lane.waited(span));
-        lane.cursor = Some(cursor);
-        self.seats[number].room = room;
-        taken
+        lane.busy += Nanos(walked.cursor.done() - before);
+        lane.waited(walked.waited, walked.longest_wait);
+        lane.cursor = Some(walked.cursor);
+        self.seats[number].room = walked.room;
+        walked.taken
     }
 
     /// Others did something while latency tenants had a request under way.
@@ -297,9 +308,21 @@ struct Walk<'f> {
     crowd: Crowd,
     now: Nanos,
     room: Option<(usize, Nanos)>,
+    taken: f64,
+    waited: Nanos,
+    longest_wait: Nanos,
+}
+
+/// Where a walk has come to.
+#[derive(Clone, Debug)]
+pub(super) struct Walked {
+    cursor: Cursor,
+    until: Nanos,
+    room: Option<(usize, Nanos)>,
     /// Room times time.
     taken: f64,
-    waited: Vec<Nanos>,
+    waited: Nanos,
+    longest_wait: Nanos,
 }
 
 impl<'f> Walk<'f> {
@@ -319,8 +342,14 @@ impl<'f> Walk<'f> {
             now: floor.now,
             room: floor.seats[number].room,
             taken: 0.0,
-            waited: Vec::new(),
+            waited: Nanos::ZERO,
+            longest_wait: Nanos::ZERO,
         }
+    }
+
+    fn done(self) -> Walked {
+        let Walk { cursor, now, room, taken, waited, longest_wait, .. } = self;
+        Walked { cursor, until: now, room, taken, waited, longest_wait }
     }
 
     /// Until `to`, or until the job is over.
@@ -360,16 +389,16 @@ impl<'f> Walk<'f> {
         }
         let wait = self.wait(kernel);
         self.room = Some((kernel, start + wait));
-        if wait > Nanos::ZERO {
-            self.waited.push(wait);
-        }
+        self.waited += wait;
+        self.longest_wait = self.longest_wait.max(wait);
         start + wait
     }
 
     /// How long a kernel waits for what others have on the card: some kernel of theirs, the more likely the longer it takes.
     fn wait(&self, kernel: usize) -> Nanos {
         let (job, draw) = (self.cursor.job, kernel as u64 * 4);
-        let other = self.on[self.source.below(1 + job, draw, self.on.len())];
+        let which = if self.on.len() > 1 { self.source.below(1 + job, draw, self.on.len()) } else { 0 };
+        let other = self.on[which];
         let other = &self.lanes[other].score;
         let at = (self.source.unit(1 + job, draw + 1) * other.total() as f64) as u64;
         let met = &other.grids[other.work.partition_point(|&work| work <= at).clamp(1, other.kernels()) - 1];

@@ -138,7 +138,7 @@ impl Floor<'_, '_> {
         let planned = cursor.next_start(&lane.score);
         if free > planned {
             cursor.resume(&lane.score, free);
-            lane.waited(free.since(planned));
+            lane.waited(free.since(planned), free.since(planned));
             self.seats[seat].stale = true;
         }
     }
