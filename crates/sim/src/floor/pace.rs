@@ -22,7 +22,8 @@ impl Floor<'_, '_> {
     pub(super) fn arrange(&mut self) {
         self.meet();
         let crowds = self.crowds();
-        for (number, crowd) in crowds.into_iter().enumerate() {
+        for number in 0..self.lanes.len() {
+            let crowd = crowds.as_ref().and_then(|crowds| crowds[number]);
             let seat = &mut self.seats[number];
             let lane = &mut self.lanes[number];
             let Some(cursor) = lane.cursor.as_mut().filter(|_| seat.awake) else { continue };
@@ -82,14 +83,15 @@ impl Floor<'_, '_> {
         seat.coming = coming;
     }
 
-    /// For each tenant, how it gets on beside others; `None`: as if alone.
-    fn crowds(&self) -> Vec<Option<Crowd>> {
+    /// For each tenant, how it gets on beside others; `None`: as if alone. And `None` for all of them if nobody meets anybody.
+    fn crowds(&self) -> Option<Vec<Option<Crowd>>> {
         let busy = |number: &usize| self.seats[*number].awake && self.seats[*number].gap.is_none();
-        let mut order: Vec<usize> = (0..self.lanes.len()).filter(busy).collect();
-        let mut crowds = vec![None; self.lanes.len()];
-        if order.is_empty() || (order.len() == 1 && self.beside.on.is_empty()) {
-            return crowds;
+        let order = (0..self.lanes.len()).filter(busy);
+        let alone = if self.beside.on.is_empty() { 1 } else { 0 };
+        if order.clone().count() <= alone {
+            return None;
         }
+        let (mut order, mut crowds) = (order.collect::<Vec<_>>(), vec![None; self.lanes.len()]);
         let lead = self.desk.decision.lead;
         let level = |number: usize| {
             let behind = lead.is_some_and(|lead| lead != number as u32);
@@ -107,7 +109,7 @@ impl Floor<'_, '_> {
                 crowds[number] = Some(Crowd { rate, waits });
             }
         }
-        crowds
+        Some(crowds)
     }
 
     /// Lets time pass.
