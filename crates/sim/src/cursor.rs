@@ -244,3 +244,6 @@ fn partition(from: usize, to: usize, holds: impl Fn(usize) -> bool) -> usize {
     }
     low
 }
+
+#[cfg(test)]
+mod tests;
