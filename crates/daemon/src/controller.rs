@@ -128,15 +128,15 @@ impl Controller {
 
 /// What holds for all latency tenants of a GPU.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Around {
-    pub tolerance: u32,
+struct Around {
+    tolerance: u32,
     best_effort: u32,
     certificate: Nanos,
 }
 
-/// What a latency tenant is held against, as far as its seat says.
-pub fn aim(reading: &Reading, tolerance: u32) -> Aim {
-    slo::aim(&standing(reading, &Around { tolerance, ..Around::default() }))
+/// What a latency tenant with such an objective is held against, as far as its seat says.
+pub fn aim(reading: &Reading, slo: Option<Nanos>) -> Aim {
+    slo::aim(&Report { slo, ..standing(reading, &Around::default()) })
 }
 
 /// A report of how a tenant stands, without what has happened since the last.

@@ -33,6 +33,7 @@ mod place;
 mod registry;
 mod server;
 mod shared;
+mod uuid;
 
 pub mod client;
 pub mod report;

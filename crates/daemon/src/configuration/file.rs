@@ -1,5 +1,7 @@
 //! The file's own words, and what they mean.
 
+use std::collections::BTreeMap;
+
 use board::{HIGHEST_PRIORITY, HIGHEST_WEIGHT, Settings};
 use model::{Class, Domain, Nanos};
 use serde::Deserialize;
@@ -21,11 +23,19 @@ struct File {
     #[serde(default)]
     policy: PolicyTable,
     #[serde(default)]
+    gpu: BTreeMap<Spanned<String>, GpuTable>,
+    #[serde(default)]
     token: TokenTable,
     #[serde(default)]
     socket: SocketTable,
     #[serde(default)]
     ceiling: Vec<Spanned<CeilingTable>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GpuTable {
+    policy: PolicyTable,
 }
 
 #[derive(Default, Deserialize)]
@@ -70,7 +80,10 @@ pub(super) fn parse(text: &str, plain: Configuration) -> Result<Configuration, W
     let mut configuration = plain;
     configuration.token = reader.token(&file.token, configuration.token)?;
     configuration.policy = reader.policy(&file.policy, file.token.in_flight.as_ref())?;
-    configuration.token.tolerance = reader.tolerance(&file.policy)?;
+    for (name, table) in &file.gpu {
+        let policy = reader.policy(&table.policy, None)?;
+        configuration.gpus.insert(reader.gpu(name)?, policy);
+    }
     configuration.token.domain = reader.domain(file.domain.as_ref())?;
     configuration.mps = file.mps;
     configuration.sockets.group = reader.group(file.socket.group.as_ref())?;

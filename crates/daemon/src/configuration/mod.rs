@@ -9,11 +9,13 @@ mod ceiling;
 mod file;
 mod policy;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use board::Settings;
+use board::{Gpu, Settings};
+use model::Kind;
 
 use crate::Error;
 
@@ -36,6 +38,8 @@ pub struct Configuration {
     pub token: Settings,
     /// Which policy decides, and how a person has set its dials.
     pub policy: Policy,
+    /// GPUs that have another.
+    pub gpus: BTreeMap<Gpu, Policy>,
     /// Whether the shared domain is MPS's. On the software GPU contexts run at the same time without it. `None`: where there
     /// is a driver of NVIDIA's.
     pub mps: Option<bool>,
@@ -57,7 +61,18 @@ impl Configuration {
     pub fn plain(scope: Scope, daemon: u32) -> Configuration {
         let ceilings = Ceilings { rules: Vec::new(), scope, daemon };
         let (token, policy) = (Settings::default(), Policy::default());
-        Configuration { token, policy, mps: None, ceilings, sockets: Sockets::default() }
+        let gpus = BTreeMap::new();
+        Configuration { token, policy, gpus, mps: None, ceilings, sockets: Sockets::default() }
+    }
+
+    /// The policy of a GPU.
+    pub fn policy_of(&self, gpu: Gpu) -> Policy {
+        self.gpus.get(&gpu).copied().unwrap_or(self.policy)
+    }
+
+    /// Has this kind decide on all GPUs.
+    pub fn force(&mut self, kind: Kind) {
+        self.gpus.values_mut().chain([&mut self.policy]).for_each(|policy| policy.kind = kind);
     }
 
     /// Reads a file. One that is not there is as good as an empty one, unless somebody named it.

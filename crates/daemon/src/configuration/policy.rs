@@ -1,15 +1,16 @@
 //! Which policy decides, and how its dials stand.
 //!
 //! A dial that the file names stays where it was put. The others stand as they do by default, or as the controller of `slo`
-//! turns them. A dial that means nothing to the policy is an error: whoever writes it expects something that would not happen.
+//! turns them. A GPU with a table of its own takes nothing from the general one. A dial that means nothing to the policy is an error: whoever writes it expects something that would not happen.
 
-use board::Settings;
+use board::{Gpu, Settings};
 use model::{Dials, Kind, Nanos};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::Wrong;
 use super::file::Reader;
+use crate::uuid;
 
 /// Requests that are seen alone cost best-effort work; a fifth of them is more than anybody needs to know.
 const MOST_SOLO: u32 = 200;
@@ -26,6 +27,8 @@ pub struct Policy {
     pub beside: Option<Nanos>,
     /// In thousandths.
     pub solo_share: Option<u32>,
+    /// By how much a latency tenant without an objective may be slower than alone, in thousandths.
+    pub tolerance: Option<u32>,
 }
 
 impl Policy {
@@ -39,6 +42,11 @@ impl Policy {
             beside: self.beside.unwrap_or(dials.beside),
             solo_share: self.solo_share.unwrap_or(dials.solo_share),
         }
+    }
+
+    /// The rules of a GPU under this policy.
+    pub fn settings(&self, token: Settings) -> Settings {
+        Settings { tolerance: self.tolerance.unwrap_or(token.tolerance), ..token }
     }
 }
 
@@ -76,13 +84,15 @@ impl Reader<'_> {
             in_flight: self.some_span(in_flight, [us(100), ms(1_000)])?,
             beside: self.some_span(table.beside.as_ref(), [us(0), ms(10)])?,
             solo_share: self.some_number(table.solo_share.as_ref(), MOST_SOLO)?,
+            tolerance: self.some_number(table.tolerance.as_ref(), MOST_TOLERANCE)?,
         })
     }
 
-    /// By how much a latency tenant without an objective may be slower than alone.
-    pub(super) fn tolerance(&self, table: &PolicyTable) -> Result<u32, Wrong> {
-        let said = self.some_number(table.tolerance.as_ref(), MOST_TOLERANCE)?;
-        Ok(said.unwrap_or(Settings::default().tolerance))
+    /// A GPU, as NVIDIA's tools and `ebb status` write it.
+    pub(super) fn gpu(&self, name: &Spanned<String>) -> Result<Gpu, Wrong> {
+        let gpu = uuid::read(name.get_ref());
+        let wrong = || format!("`{}` is no GPU; write its UUID, as `ebb status` shows it", name.get_ref());
+        gpu.ok_or_else(|| self.at(name, wrong()))
     }
 
     fn kind(&self, table: &PolicyTable) -> Result<Kind, Wrong> {
@@ -149,7 +159,7 @@ mod tests {
             solo_share: 5,
         };
         assert_eq!(configuration.policy.over(Dials::default()), dials);
-        assert_eq!(configuration.token.tolerance, 100);
+        assert_eq!(configuration.policy.settings(Settings::default()).tolerance, 100);
     }
 
     #[test]
@@ -189,6 +199,27 @@ mod tests {
             assert!(wrong.starts_with(&format!("5: threshold means nothing to {kind}")), "{wrong}");
         }
         assert!(read("[policy]\nkind = \"gaps\"\nthreshold = \"9us\"\nquiet = \"0us\"").is_ok());
+    }
+
+    #[test]
+    fn a_gpu_may_have_a_policy_of_its_own() {
+        let called = "GPU-00112233-4455-6677-8899-aabbccddeeff";
+        let text = format!(
+            "[policy]\nkind = \"strict\"\nquiet = \"9us\"\n[gpu.{called}.policy]\nkind = \"slo\"\ntolerance = 7"
+        );
+        let configuration = read(&text).unwrap();
+        let gpu = uuid::read(called).unwrap();
+        let own = Policy { tolerance: Some(7), ..Policy::default() };
+        assert_eq!(configuration.policy_of(gpu), own, "nothing is taken from the general one");
+        let other = configuration.policy_of(Gpu([0; 16]));
+        assert_eq!((other.kind, other.quiet), (Kind::Strict, Some(Nanos::from_micros(9))));
+        let wrong = complaint(&format!("[gpu.{called}.policy]\nkind = \"fair\"\nbeside = \"1us\""));
+        assert!(wrong.starts_with("4: beside means nothing to fair"), "{wrong}");
+        let wrong = complaint("[gpu.0.policy]\nkind = \"fair\"");
+        assert_eq!(wrong, "2: `0` is no GPU; write its UUID, as `ebb status` shows it");
+        assert!(
+            complaint(&format!("[gpu.{called}]\nkind = \"fair\"")).starts_with("3: unknown field `kind`")
+        );
     }
 
     #[test]

@@ -29,9 +29,8 @@ pub(super) fn requests(reading: &Reading, class: Class) -> Option<Requests> {
 }
 
 /// What 99 of 100 requests take alone, if that is more than the objective.
-pub(super) fn unattainable(reading: &Reading, terms: &Terms, tolerance: u32) -> Option<u64> {
-    let reading = Reading { terms: *terms, ..reading.clone() };
-    match controller::aim(&reading, tolerance) {
+pub(super) fn unattainable(reading: &Reading, terms: &Terms) -> Option<u64> {
+    match controller::aim(reading, terms.slo) {
         Aim::Unattainable { alone, .. } if terms.class == Class::Latency => Some(alone.0),
         _ => None,
     }

@@ -246,12 +246,12 @@ impl Registry {
     pub fn configure(&mut self, mut configuration: Configuration) {
         configuration.token.domain = self.domain();
         let before = std::mem::replace(&mut self.configuration, configuration);
-        let policy = self.configuration.policy;
-        for table in self.tables.values_mut() {
-            if before.policy.kind != policy.kind {
+        for (gpu, table) in &mut self.tables {
+            let policy = self.configuration.policy_of(*gpu);
+            if before.policy_of(*gpu).kind != policy.kind {
                 table.controller.forget();
             }
-            table.board.set_settings(&self.configuration.token);
+            table.board.set_settings(&policy.settings(self.configuration.token));
             table.board.set_dials(&table.controller.dials(&policy));
             table.board.announce();
         }
@@ -314,9 +314,11 @@ impl Registry {
         if self.tables.len() >= BOARDS {
             return Err(Reason::TooMany);
         }
-        let (board, file) = Board::create(gpu, &self.configuration.token).map_err(|_| Reason::Failed)?;
+        let policy = self.configuration.policy_of(gpu);
+        let settings = policy.settings(self.configuration.token);
+        let (board, file) = Board::create(gpu, &settings).map_err(|_| Reason::Failed)?;
         let controller = Controller::default();
-        board.set_dials(&controller.dials(&self.configuration.policy));
+        board.set_dials(&controller.dials(&policy));
         self.tables.insert(gpu, Table { board, file, seats: 0, empty_since: board::now(), controller });
         Ok(())
     }

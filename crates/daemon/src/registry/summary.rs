@@ -6,6 +6,7 @@ use model::{Class, Nanos};
 use super::{Fate, Registry, Sitting, Table, insight};
 use crate::configuration::Scope;
 use crate::report::{Asked, Counters, Daemon, Holder, Process, Report, Settings, State, Times};
+use crate::uuid;
 
 /// A tenant that has shown no life for so long is said to be silent. Its helper thread beats far more often.
 const SILENT_FOR: Nanos = Nanos::from_millis(5_000);
@@ -56,9 +57,9 @@ impl Registry {
             Some(Holder { pid: sitting.pid, name: sitting.name.clone(), held_ns: now.since(since).0 })
         });
         crate::report::Gpu {
-            uuid: uuid(gpu),
+            uuid: uuid::write(gpu),
             domain: settings.domain.to_string(),
-            policy: Some(self.policy(table)),
+            policy: Some(self.policy(gpu, table)),
             settings: Settings {
                 quantum_ns: settings.quantum.0,
                 in_flight_ns: table.board.dials().in_flight.0,
@@ -96,7 +97,7 @@ impl Registry {
             reason: reason(condition.rung, condition.why),
             detail: condition.detail,
             requests: insight::requests(reading, terms.class),
-            unattainable_p99_ns: insight::unattainable(reading, &terms, self.configuration.token.tolerance),
+            unattainable_p99_ns: insight::unattainable(reading, &terms),
             decision: insight::decision(reading, terms.class),
             slice_ns: condition.slice.map(|slice| slice.0),
             share_permille: share(reading.figures.gpu_ns, all),
@@ -197,12 +198,4 @@ fn sentences_about(process: &Process) -> Vec<String> {
         say("has shown no sign of life for some time; it may be stopped.".to_owned());
     }
     sentences
-}
-
-/// As NVIDIA's tools write it.
-fn uuid(Gpu(bytes): Gpu) -> String {
-    let hex = |range: std::ops::Range<usize>| {
-        bytes[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>()
-    };
-    format!("GPU-{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16))
 }

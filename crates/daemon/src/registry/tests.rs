@@ -198,7 +198,7 @@ fn another_policy_holds_for_those_who_are_there() {
     let mut configuration = registry.configuration.clone();
     configuration.policy.kind = model::Kind::Gaps;
     configuration.policy.quiet = Some(Nanos::from_micros(9));
-    configuration.token.tolerance = 70;
+    configuration.policy.tolerance = Some(70);
     let before = seat.bell();
     registry.configure(configuration);
     let told = policy(&registry);
@@ -207,6 +207,27 @@ fn another_policy_holds_for_those_who_are_there() {
     let dials = seat.board().dials();
     assert_eq!((dials.kind, dials.quiet), (model::Kind::Gaps, Nanos::from_micros(9)));
     assert_ne!(seat.bell(), before, "they hear of it");
+}
+
+#[test]
+fn a_gpu_has_its_own_policy_where_it_was_given_one() {
+    let mut registry = registry(&[]);
+    let other = Gpu([8; 16]);
+    let own = crate::Policy { kind: model::Kind::Fair, tolerance: Some(9), ..crate::Policy::default() };
+    registry.configuration.gpus.insert(other, own);
+    pair(&mut registry, None);
+    let there = Registration { gpu: other, ..registration(3, "elsewhere") };
+    registry.register(&peer(5, 70), &there).unwrap();
+    let kinds = |registry: &Registry| {
+        let of = |gpu| registry.tables[&gpu].board.dials().kind;
+        (of(GPU), of(other))
+    };
+    assert_eq!(kinds(&registry), (model::Kind::Slo, model::Kind::Fair));
+    assert_eq!(registry.tables[&other].board.settings().tolerance, 9);
+    let mut configuration = registry.configuration.clone();
+    configuration.force(model::Kind::Gaps);
+    registry.configure(configuration);
+    assert_eq!(kinds(&registry), (model::Kind::Gaps, model::Kind::Gaps));
 }
 
 #[test]

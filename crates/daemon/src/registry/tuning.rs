@@ -11,7 +11,6 @@ const SELDOM: Nanos = Nanos::from_millis(1_000);
 impl Registry {
     /// Lets every controller look whose time has come; what there is to say about it.
     pub fn look(&mut self, now: Nanos) -> Vec<String> {
-        let policy = self.configuration.policy;
         let due: Vec<_> = self.tables.keys().filter(|gpu| self.pace(**gpu).is_some()).copied().collect();
         let mut sentences = Vec::new();
         for gpu in due {
@@ -20,6 +19,7 @@ impl Registry {
             if table.controller.looks_at(pace) > now {
                 continue;
             }
+            let policy = self.configuration.policy_of(gpu);
             let found = table.controller.look(&table.board, &policy, now);
             sentences.extend(found.iter().map(|one| self.sentence(gpu, one)));
         }
@@ -43,7 +43,7 @@ impl Registry {
         if !of_class(Class::Latency) {
             return None;
         }
-        let turns = self.configuration.policy.kind == Kind::Slo && of_class(Class::BestEffort);
+        let turns = self.configuration.policy_of(gpu).kind == Kind::Slo && of_class(Class::BestEffort);
         Some(if turns { LOOK_EVERY } else { SELDOM })
     }
 
@@ -59,8 +59,8 @@ impl Registry {
     }
 
     /// The policy of a GPU, and how its dials stand.
-    pub(super) fn policy(&self, table: &Table) -> crate::report::Policy {
-        let (dials, policy) = (table.board.dials(), self.configuration.policy);
+    pub(super) fn policy(&self, gpu: board::Gpu, table: &Table) -> crate::report::Policy {
+        let (dials, policy) = (table.board.dials(), self.configuration.policy_of(gpu));
         crate::report::Policy {
             kind: dials.kind.name().to_owned(),
             level: table.controller.level(&policy),

@@ -59,7 +59,7 @@ pub fn serve(options: &Options) -> Result<Outcome, Error> {
         None => Configuration::plain(options.scope, user),
     };
     configuration.token.domain = options.domain.unwrap_or(configuration.token.domain);
-    configuration.policy.kind = options.policy.unwrap_or(configuration.policy.kind);
+    options.policy.into_iter().for_each(|kind| configuration.force(kind));
     let Some(_lock) = become_the_one(&place, options)? else { return Ok(Outcome::Another) };
     // Before the sockets: who finds them finds everything.
     let shared = share(&place, options.scope, &configuration)?;

@@ -167,7 +167,7 @@ impl Server {
         let user = rustix::process::geteuid().as_raw();
         match Configuration::read(path, *named, self.scope, user) {
             Ok(mut configuration) => {
-                configuration.policy.kind = self.policy.unwrap_or(configuration.policy.kind);
+                self.policy.into_iter().for_each(|kind| configuration.force(kind));
                 self.log.say(&format!("configuration {} read again", path.display()));
                 self.admin_group = configuration.sockets.admin_group;
                 let (domain, other) = (self.registry.domain(), configuration.token.domain);
