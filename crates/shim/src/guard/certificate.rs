@@ -2,8 +2,9 @@
 //!
 //! A kernel's *certificate* comes from launches that were timed (`twins::sample`); that of the process, at any moment, is the
 //! longest among the launches of which it is not known that they are done. Every stop is held against it. Other things than
-//! a block may delay a stop: a processor that was busy, a latency tenant's own kernels on the same SMs. So a promise counts as broken when it
-//! took several times as long, and a kernel is given up after some of those: it is held from then on, as a whole.
+//! a block may delay a stop: a processor that was busy, a latency tenant's own kernels on the same SMs. What is decided here is remembered
+//! for good, so it must not be decided by those: a promise counts as broken when it took many times as long, and a kernel is given up
+//! after three of those with none kept between them. It is held from then on, as a whole.
 
 use cuda_abi::CUdevice;
 use guard::Reason;
@@ -19,9 +20,9 @@ use crate::watch::{self, Watch};
 /// What is assumed of a kernel that was not timed yet: most blocks are shorter.
 const ASSUMED: Nanos = Nanos::from_micros(100);
 /// A promise is broken when a stop took so many times as long, and longer than that by this.
-const TIMES: u32 = 4;
-const BEYOND: Nanos = Nanos::from_millis(5);
-/// So many broken promises are one too many.
+const TIMES: u32 = 8;
+const BEYOND: Nanos = Nanos::from_millis(50);
+/// So many broken promises in a row are one too many.
 const STRIKES: u8 = 3;
 /// Of so many kernels is remembered how often they broke theirs.
 const KNOWN: usize = 16;
@@ -82,6 +83,7 @@ impl Strikes {
     /// A stop took so long. Whether that broke a promise.
     pub fn judge(&mut self, promise: &Promise, took: Nanos) -> bool {
         if !promise.is_broken_by(took) {
+            self.forgive(promise.frame);
             return false;
         }
         if self.strike(promise.frame) == STRIKES {
@@ -89,6 +91,10 @@ impl Strikes {
             twins::demote(promise.frame, Reason::BrokeCertificate);
         }
         true
+    }
+
+    fn forgive(&mut self, frame: &'static Frame) {
+        self.0.iter_mut().for_each(|known| *known = known.filter(|(other, _)| !std::ptr::eq(*other, frame)));
     }
 
     fn strike(&mut self, frame: &'static Frame) -> u8 {

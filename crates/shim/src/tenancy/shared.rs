@@ -11,7 +11,8 @@
 use std::ptr;
 
 use board::{Need, Seat};
-use model::Nanos;
+use model::{Kind, Nanos};
+use policy::{fair, token};
 
 use super::decision;
 use super::post::{Gate, Post, wait_awake};
@@ -42,6 +43,8 @@ pub struct Shared {
     given: u64,
     /// When it was last seen what is in flight.
     looked_through: Nanos,
+    /// Since when it has run that was not charged yet.
+    runs_since: Option<Nanos>,
     on: bool,
 }
 
@@ -54,6 +57,7 @@ impl Shared {
             resumed_after: Nanos::ZERO,
             given: 0,
             looked_through: Nanos::ZERO,
+            runs_since: None,
             on: false,
         }
     }
@@ -63,7 +67,9 @@ impl Shared {
         self.on = true;
         let board = seat.board();
         let last = board.latency_last_active(now);
-        let lately = last.is_some_and(|last| now.since(last) < A_WHILE);
+        // Exact shares need tenants that can be stopped, also where there is no latency tenant.
+        let fair = board.dials().kind == Kind::Fair;
+        let lately = fair || last.is_some_and(|last| now.since(last) < A_WHILE);
         guard::set_mode(if lately { Mode::Guarded } else { Mode::Original });
         post.set_bound(board.dials().in_flight);
         post.set_gate(if lately { Gate::Shared } else { Gate::Open });
@@ -74,6 +80,7 @@ impl Shared {
         let certificate = self.look_through(post, seat, now);
         let course = decision::course(seat, certificate, now);
         seat.say_decision(course.why as u8, course.longest);
+        self.charge(seat, course.runs && certificate > Nanos::ZERO, now);
         if course.runs && last.is_some_and(|last| last > self.resumed_after) {
             self.steward.doubt();
             self.resumed_after = last.unwrap_or(now);
@@ -110,9 +117,21 @@ impl Shared {
             post.set_certificate(before, guard::certificate::in_flight(post.device()));
         }
         let certificate = post.certificate();
-        let runs = certificate > Nanos::ZERO && self.steward.is_at_rest();
+        // Originals have no certificate, but they are on the GPU as well.
+        let works = certificate > Nanos::ZERO || post.given() != self.given;
+        let runs = works && self.steward.is_at_rest();
         seat.say_need(Need { wants: runs || post.waiting(), runs, certificate, piece: None }, now);
         certificate
+    }
+
+    /// Moves our virtual time by what we have used of the GPU since the last look.
+    fn charge(&mut self, seat: &Seat, runs: bool, now: Nanos) {
+        let terms = seat.terms();
+        if let Some(since) = self.runs_since.take() {
+            let weight = fair::weight(terms.weight, terms.priority);
+            seat.advance(token::charge(now.since(since), weight, 1));
+        }
+        self.runs_since = runs.then_some(now);
     }
 
     /// Stops until it is tended again: the tenant is paused.
@@ -133,6 +152,7 @@ impl Shared {
             seat.forget_stop_word();
         }
         self.published = None;
+        self.runs_since = None;
         self.steward.doubt();
         self.steward.tend(Some(post.device()), Wish::Go, &mut || false, now);
         self.on = !self.steward.is_at_rest();
