@@ -38,10 +38,15 @@ impl Work {
             let gpu = scaled(fastest.gpu(card), time.0 as f64 / least.0.max(1) as f64);
             return Ok(fastest.with_gpu(card, gpu));
         }
-        let hosts = self.steps.iter().fold(Nanos::ZERO, |sum, step| sum + step.host);
         let recorded = alone_time(&self, class, card)?;
-        if hosts > Nanos::ZERO && !self.graph && recorded > least {
+        let by_host = recorded.0 as f64 > least.0 as f64 * (1.0 + NEAR);
+        if by_host && !self.graph {
             return self.stretched(class, card, time);
+        }
+        if !self.waits {
+            // Its host is ahead of the GPU anyway: what it takes longer it takes on the GPU, between kernels or in them.
+            let gpu = scaled(self.gpu(card), time.0 as f64 / least.0.max(1) as f64);
+            return Ok(self.with_gpu(card, gpu));
         }
         // A graph has no gaps that a slower host could widen; what its jobs take longer lies between them.
         let stretches = self.syncs.len() as u64 + 1;

@@ -62,11 +62,17 @@ fn role(archive: &Archive, scenario: &Scenario, tenant: &record::Tenant, card: &
     let mut times: Vec<Nanos> = passages.iter().flat_map(|passage| jobs(passage, tenant.class)).collect();
     times.sort_unstable();
     let gpu = passages.first().map_or(Nanos::ZERO, |passage| nanos(passage.tenant.gpu_us));
-    let Some(&median) = times.get(times.len() / 2) else {
+    if times.is_empty() {
         return Err(Error::Stage(format!("the results have no run of {full} alone")));
-    };
+    }
     let between = turnaround(&passages);
-    let alone = median.max(gpu) + between;
+    // Of requests the tail matters, so each draws one of those that were measured; of iterations only how many there are, and a
+    // run has too few of them to leave that to luck.
+    let (typical, times) = match tenant.class {
+        Class::Latency => (times[times.len() / 2], times),
+        Class::BestEffort => (mean(&times), Vec::new()),
+    };
+    let alone = typical + between;
     let recorded = known(&tenant.workload, tenant.class, card)?;
     let work = match recorded {
         Some(work) => work.with_gpu(card, gpu.max(Nanos(1_000))).with_time(tenant.class, card, alone)?,
@@ -84,6 +90,11 @@ fn role(archive: &Archive, scenario: &Scenario, tenant: &record::Tenant, card: &
         alone,
         work: work.with_factors(&times, alone),
     })
+}
+
+fn mean(times: &[Nanos]) -> Nanos {
+    let sum = times.iter().fold(Nanos::ZERO, |sum, time| sum + *time);
+    Nanos(sum.0 / times.len().max(1) as u64)
 }
 
 /// How long each of its jobs took: requests from when they were taken up, iterations from the end of the one before.
