@@ -10,7 +10,9 @@ use clap_complete::Shell;
 use model::{Class, Domain, Kind, Nanos};
 
 use crate::lab::arguments::LabVerb;
+use crate::policy::arguments::PolicyVerb;
 use crate::profile::arguments::ProfileVerb;
+use crate::sim::arguments::SimOptions;
 
 /// Shares an NVIDIA GPU between latency-critical and best-effort processes.
 #[derive(Debug, Parser)]
@@ -58,6 +60,11 @@ pub enum Verb {
     /// Measure how tenants share a GPU: scenarios, suites, reports
     #[command(subcommand)]
     Lab(LabVerb),
+    /// Play scenarios on a simulated GPU, under any policy, much faster than real time
+    Sim(SimOptions),
+    /// Compare policies on what was recorded
+    #[command(subcommand)]
+    Policy(PolicyVerb),
     /// Look at a software GPU or change how its contexts share it
     #[command(subcommand)]
     Soft(SoftVerb),
@@ -95,6 +102,7 @@ pub enum Verb {
 /// How a result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
+    #[value(alias = "table")]
     Text,
     Json,
 }

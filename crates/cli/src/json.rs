@@ -8,6 +8,8 @@ pub enum Json {
     Null,
     Bool(bool),
     Number(i128),
+    /// With three places; what is no number is nothing.
+    Real(f64),
     Text(String),
     List(Vec<Json>),
     Object(Vec<(String, Json)>),
@@ -36,6 +38,8 @@ impl Display for Json {
             Json::Null => out.write_str("null"),
             Json::Bool(truth) => write!(out, "{truth}"),
             Json::Number(number) => write!(out, "{number}"),
+            Json::Real(number) if number.is_finite() => write!(out, "{}", (number * 1e3).round() / 1e3),
+            Json::Real(_) => out.write_str("null"),
             Json::Text(text) => quote(out, text),
             Json::List(items) => {
                 let write = |out: &mut Formatter<'_>, item: &Json| write!(out, "{item}");
@@ -114,9 +118,9 @@ mod tests {
             ("list", Json::list([1_u64, u64::MAX])),
             ("none", Json::from(None::<bool>)),
             ("empty", Json::Object(Vec::new())),
+            ("reals", Json::List([1.23456, 2.0, f64::INFINITY].map(Json::Real).into())),
         ]);
-        let wanted =
-            r#"{"text":"a \"b\" \\ \n \u0001 ü","list":[1,18446744073709551615],"none":null,"empty":{}}"#;
+        let wanted = r#"{"text":"a \"b\" \\ \n \u0001 ü","list":[1,18446744073709551615],"none":null,"empty":{},"reals":[1.235,2,null]}"#;
         assert_eq!(value.to_string(), wanted);
     }
 }

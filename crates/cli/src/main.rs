@@ -11,8 +11,10 @@ mod doctor;
 mod document;
 mod json;
 mod lab;
+mod policy;
 mod profile;
 mod run;
+mod sim;
 mod soft;
 mod status;
 mod verdicts;
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         Verb::Resume(tenant) => change::resume(&tenant),
         Verb::Daemon(options) => daemon::run(&options),
         Verb::Demo(options) => demo::run(&options),
+        Verb::Sim(options) => sim::run(&options),
+        Verb::Policy(verb) => policy::run(&verb),
         Verb::Soft(verb) => soft::run(&verb),
         Verb::Version { output } => document::version(output),
         Verb::Completions { shell } => document::completions(shell),
