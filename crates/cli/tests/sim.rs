@@ -34,8 +34,8 @@ fn said(output: &Output) -> (String, String) {
 }
 
 fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("short.toml"), SCENARIO).unwrap();
+    let folder = tempfile::tempdir().expect("there is a place for it");
+    fs::write(folder.path().join("short.toml"), SCENARIO).expect("it is ours");
     folder
 }
 

@@ -28,12 +28,13 @@ workload = { model = "grid", blocks = 1056, block = "1ms" }
 "#;
 
 fn short() -> Stage {
-    let scenario = scenario::parse(SHORT, &Origin::text("short.toml")).unwrap().remove(0);
-    Stage::of_scenario("own", &scenario, &Card::h200(), &Profile::built_in).unwrap()
+    let scenario =
+        scenario::parse(SHORT, &Origin::text("short.toml")).expect("the scenario is right").remove(0);
+    Stage::of_scenario("own", &scenario, &Card::h200(), &Profile::built_in).expect("it is synthetic")
 }
 
 fn played(stage: Stage, ways: &[Way], threads: usize) -> Vec<Record> {
-    play(&mut [stage], ways, threads, &|| {}).unwrap().records
+    play(&mut [stage], ways, threads, &|| {}).expect("it can be played").records
 }
 
 #[test]
