@@ -131,3 +131,27 @@ fn a_host_that_is_slower_than_the_gpu_loses_less_than_it_waits() {
     let job = tenant(&log, "bursts").jobs[10];
     assert!(job.waited > us(1_500), "{}", job.waited);
 }
+
+#[test]
+fn who_was_stopped_comes_back_a_relaunch_later() {
+    let mut world = bursts(Sharing::Shared, us(20));
+    let costly = play(&world, ebb(Kind::Strict));
+    world.card.costs.resume = Nanos::ZERO;
+    world.card.costs.turned_away = Nanos::ZERO;
+    let free = play(&world, ebb(Kind::Strict));
+    let lost = (tenant(&free, "grids").busy - tenant(&costly, "grids").busy).as_micros_f64();
+    // 12 µs, and those of 132,000 blocks that ran already: half of them, as bursts come at any moment.
+    let stops = tenant(&costly, "grids").stops.len() as f64;
+    within(lost / stops, 40.0, 60.0);
+}
+
+#[test]
+fn the_hardware_goes_round_all_contexts() {
+    let names = ["a", "b", "c"];
+    let tenants = names.map(|name| endless(name, waves(5, us(1_000))));
+    let world = world(Sharing::TimeSlicing, ms(2_000), tenants.to_vec());
+    let log = play(&world, Switch::default());
+    for name in names {
+        within(rate(&world, &log, name), 0.28, 0.32);
+    }
+}

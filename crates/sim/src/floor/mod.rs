@@ -43,6 +43,8 @@ struct Seat {
     granted: bool,
     /// Best-effort: when it will have left, if it was told to.
     off_at: Nanos,
+    /// Best-effort: how long blocks that ran already take to leave when their kernel is launched again.
+    again: Nanos,
     /// Best-effort: whether it had a job when last looked at.
     wanted: bool,
     /// Latency: whether its job has made its first call.

@@ -46,7 +46,8 @@ impl Floor<'_, '_> {
             self.stop(seat, before);
         }
         if named && !granted {
-            let back = self.now.max(self.seats[seat].off_at) + self.world.card.costs.resume;
+            let again = std::mem::take(&mut self.seats[seat].again);
+            let back = self.now.max(self.seats[seat].off_at) + self.world.card.costs.resume + again;
             self.seats[seat].granted = true;
             self.lanes[seat].keep_off(back);
         } else if granted && !named {
@@ -99,12 +100,16 @@ impl Floor<'_, '_> {
         let off = seen + residue.last;
         cursor.resume(&lane.score, off);
         let over = cursor.is_over(&lane.score);
-        let blocks = u64::from(grid.blocks);
+        let blocks = u64::from(grid.blocks) * thousand / 1_000;
+        let part = residue.done.saturating_sub(cursor.scaled(lane.score.work[running.kernel])) as f64;
+        let ran = (part / cursor.scaled(grid.duration).max(1) as f64).min(1.0);
         lane.stops.push(Stop { at: self.now, latency: off.since(self.now) });
         if over {
             lane.finish(off);
         }
-        self.seats[seat].off_at = off + Nanos(blocks * thousand / 1_000);
+        // The rest of its blocks is turned away now; when it comes back, those that ran leave before the others begin.
+        self.seats[seat].off_at = off + Nanos((blocks as f64 * (1.0 - ran)) as u64);
+        self.seats[seat].again = if ran < 1.0 { Nanos((blocks as f64 * ran) as u64) } else { Nanos::ZERO };
         self.leaving.push(Leaving { first: seen + residue.first, last: off });
         self.let_wait();
     }
