@@ -21,7 +21,6 @@ pub struct Ebb {
     state: State,
     token: Token,
     known: Vec<Known>,
-    exclusive: bool,
     ticked: Nanos,
     latency: Vec<Latency>,
     best_effort: Vec<BestEffort>,
@@ -58,7 +57,6 @@ impl Ebb {
             state: State::default(),
             token: Token::default(),
             known: Vec::new(),
-            exclusive: false,
             ticked: Nanos::ZERO,
             latency: Vec::new(),
             best_effort: Vec::new(),
@@ -72,7 +70,6 @@ impl Ebb {
     }
 
     fn look_at(&mut self, scene: &Scene) {
-        self.exclusive = scene.exclusive;
         let holder = if scene.exclusive { self.token.holder(scene) } else { None };
         self.known.resize_with(scene.tenants.len(), Known::default);
         self.latency.clear();

@@ -88,9 +88,9 @@ impl Floor<'_, '_> {
         let Some(running) = cursor.under_way(&lane.score) else { return };
         let grid = &lane.score.grids[running.kernel];
         let certificate = flag + Nanos(cursor.scaled(grid.longest_residue()));
-        let left = grid.stop != StopAt::Kernel && before.leaves_at(certificate) <= self.now;
-        if left || cursor.goes_on(&lane.score) > seen {
-            // It has left by itself, as its grant had it; or it was told to go on a moment ago, and has not begun yet.
+        let left_by_itself = grid.stop != StopAt::Kernel && before.leaves_at(certificate) <= self.now;
+        let not_begun = cursor.goes_on(&lane.score) > seen;
+        if left_by_itself || not_begun {
             return;
         }
         let residue = Residue::of(cursor, &lane.score, running, whole, rate).stretched(tax);
