@@ -31,6 +31,25 @@ def kernels(*each):
     return verdicts.reported({"processes": [{"kernels": list(each), "counters": {}}]}).kernels
 
 
+class Kernels(unittest.TestCase):
+    def setUp(self):
+        spec = importlib.util.spec_from_file_location("kernels", HERE / "programs" / "kernels.py")
+        self.kernels = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.kernels)
+
+    def test_kernels_that_run_at_once_keep_the_gpu_busy_once(self):
+        found = self.kernels.summary([("a", 15, 25), ("a", 0, 10), ("b", 12, 20)], 1)
+        self.assertEqual((found["whole_us"], found["busy_us"]), (25, 23))
+        self.assertEqual(found["kernels"], {"a": [2, 20], "b": [1, 8]})
+
+    def test_what_takes_more_comes_first_with_how_much_per_launch(self):
+        one = self.kernels.summary([("a", 0, 10), ("b", 10, 20)], 1)
+        other = self.kernels.summary([("a", 0, 11), ("b", 11, 24), ("b", 30, 40)], 1)
+        lines = list(self.kernels.compared(one, other))
+        self.assertEqual(lines[3].split(), ["between", "kernels", "0.0", "6.0", "2.00"])
+        self.assertEqual(lines[4].split(), ["b", "10.0", "23.0", "6.50"])
+
+
 class Verdicts(unittest.TestCase):
     def test_every_verdict_has_a_side(self):
         words = ("guard", "ordered", "refuse", "unknown")
