@@ -142,11 +142,9 @@ fn ways(all: bool) -> Vec<(&'static str, Way)> {
 }
 
 /// What is known not to be predicted where contexts take turns; `docs/sim.md` has what is known of the reasons.
-const BEYOND: [(&str, &str); 7] = [
+const BEYOND: [(&str, &str); 5] = [
     ("ebb-isolated", "tally/gpt2-large-beside-gpt2-large-training"),
-    ("ebb-isolated", "tally/gpt2-large-beside-whisper-training"),
     ("ebb-isolated", "tally/bert-beside-whisper-training"),
-    ("ebb-isolated", "tally/resnet50-beside-whisper-training"),
     ("ebb-isolated", "micro/burst-gap100us-beside-grid-1056x100us"),
     ("timeslice", "tally/yolo-beside-gpt2-large-training"),
     ("timeslice", "tally/gpt2-large-beside-gpt2-large-training"),

@@ -4,7 +4,7 @@
 //! requests take comes from the runs alone, all repetitions together: a run of a second knows its own host too well.
 
 use model::{Class, Nanos};
-use results::iteration::{Checks, finished};
+use results::iteration::{Checks, done, finished};
 use results::passage::{self, Passage};
 use results::record::{ALONE, Scenario};
 use results::{Archive, record};
@@ -59,18 +59,20 @@ fn given_up(archive: &Archive, suite: &str, name: &str) -> Option<Nanos> {
 fn role(archive: &Archive, scenario: &Scenario, tenant: &record::Tenant, card: &Card) -> Result<Role, Error> {
     let full = format!("{}/{}/{}", scenario.suite, scenario.name, tenant.name);
     let passages = passage::of(archive, scenario, ALONE, &tenant.name);
-    let mut times: Vec<Nanos> = passages.iter().flat_map(|passage| jobs(passage, tenant.class)).collect();
-    times.sort_unstable();
     let gpu = passages.first().map_or(Nanos::ZERO, |passage| nanos(passage.tenant.gpu_us));
-    if times.is_empty() {
-        return Err(Error::Stage(format!("the results have no run of {full} alone")));
-    }
     let between = turnaround(&passages);
     // Of requests the tail matters, so each draws one of those that were measured; of iterations only how many there are, and a
     // run has too few of them to leave that to luck.
-    let (typical, times) = match tenant.class {
-        Class::Latency => (times[times.len() / 2], times),
-        Class::BestEffort => (mean(&times), Vec::new()),
+    let times = match tenant.class {
+        Class::Latency => requests(&passages),
+        Class::BestEffort => Vec::new(),
+    };
+    let typical = match tenant.class {
+        Class::Latency => times.get(times.len() / 2).copied(),
+        Class::BestEffort => iteration(&passages),
+    };
+    let Some(typical) = typical else {
+        return Err(Error::Stage(format!("the results have no run of {full} alone")));
     };
     let alone = typical + between;
     let recorded = known(&tenant.workload, tenant.class, card)?;
@@ -92,26 +94,25 @@ fn role(archive: &Archive, scenario: &Scenario, tenant: &record::Tenant, card: &
     })
 }
 
-fn mean(times: &[Nanos]) -> Nanos {
-    let sum = times.iter().fold(Nanos::ZERO, |sum, time| sum + *time);
-    Nanos(sum.0 / times.len().max(1) as u64)
+/// How long each request took from when it was taken up, in order of length.
+fn requests(passages: &[Passage<'_>]) -> Vec<Nanos> {
+    let pairs =
+        passages.iter().flat_map(|passage| passage.tenant.start_us.iter().zip(&passage.tenant.end_us));
+    let mut times: Vec<Nanos> = pairs.map(|(start, end)| micros(end.saturating_sub(*start))).collect();
+    times.sort_unstable();
+    times
 }
 
-/// How long each of its jobs took: requests from when they were taken up, iterations from the end of the one before.
-fn jobs(passage: &Passage<'_>, class: Class) -> Vec<Nanos> {
-    let tenant = passage.tenant;
-    match class {
-        Class::Latency => {
-            let pairs = tenant.start_us.iter().zip(&tenant.end_us);
-            pairs.map(|(start, end)| micros(end.saturating_sub(*start))).collect()
-        }
-        Class::BestEffort => {
-            // Whether an iteration was right does not matter for how long it took. The first ones fill the queue.
-            let iterations = finished(tenant, &Checks::default());
-            let inside = iterations.iter().filter(|iteration| iteration.from_us >= passage.run.warmup_us);
-            inside.map(|iteration| micros(iteration.to_us - iteration.from_us)).collect()
-        }
-    }
+/// How long an iteration took, as the counted time over how many there were in it: the end of one is seen late by a host that is
+/// busy with the next, so the spans between ends say little. Whether they were right does not matter for that.
+fn iteration(passages: &[Passage<'_>]) -> Option<Nanos> {
+    let counted = passages.iter().map(|passage| {
+        let (from, to) = passage.window();
+        (to.saturating_sub(from) as f64, done(&finished(passage.tenant, &Checks::default()), from, to).all)
+    });
+    let (time_us, count) =
+        counted.fold((0.0, 0.0), |(time, count), (more, iterations)| (time + more, count + iterations));
+    (count > 0.0).then(|| nanos(time_us / count))
 }
 
 /// What the host does between an answer and the next request that waits already: half of them take no longer.
