@@ -54,12 +54,6 @@ impl Board {
         self.layout.used().iter().map(moment).max().filter(|moment| *moment != Nanos::ZERO)
     }
 
-    /// When a latency tenant last handed over work, as far as it has said. `None`: none ever did.
-    pub fn latency_last_launch(&self, now: Nanos) -> Option<Nanos> {
-        let moments = self.layout.used().iter().map(|seat| seat.heart.last_launch.load(Ordering::Relaxed));
-        moments.max().filter(|moment| *moment != 0).map(|moment| Nanos(moment).min(now))
-    }
-
     /// The stop words that can be raised now.
     pub fn stop_words(&self) -> impl Iterator<Item = StopWord> {
         let seats = self.layout.used().iter().zip(0u16..);
@@ -107,12 +101,6 @@ impl Seat {
                 seat.bell.ring();
             }
         }
-    }
-
-    /// Work was handed over.
-    #[inline]
-    pub fn launched(&self, now: Nanos) {
-        self.own().heart.last_launch.store(now.0, Ordering::Relaxed);
     }
 
     /// From now on we raise this word whenever we have work. `false`: it is not the one that is published any more.

@@ -116,9 +116,8 @@ pub(crate) struct Heart {
     pub active_since: AtomicU64,
     /// Time for which the seat was active, over all its occupants.
     pub busy: PlainU64,
-    /// When it last ceased to be active, and when it was last given work, whoever the occupant was.
+    /// When it last ceased to be active, whoever the occupant was.
     pub last_active: PlainU64,
-    pub last_launch: PlainU64,
 }
 
 pub(crate) const BYTES: usize = size_of::<Layout>();

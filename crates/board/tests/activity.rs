@@ -20,11 +20,9 @@ fn work_is_known_while_it_lasts_and_its_end_afterwards() {
     let latency = sit_latency(&board, 1);
     assert_eq!((board.latency_active(ms(9)), board.latency_last_active(ms(9))), (false, None));
     latency.activate(ms(10));
-    latency.launched(ms(11));
     assert_eq!((board.latency_active(ms(30)), board.latency_last_active(ms(30))), (true, Some(ms(30))));
     latency.deactivate(ms(40), ms(10));
     assert_eq!((board.latency_active(ms(60)), board.latency_last_active(ms(60))), (false, Some(ms(40))));
-    assert_eq!(board.latency_last_launch(ms(60)), Some(ms(11)));
     board.free(latency.place());
     assert_eq!(board.latency_last_active(ms(70)), Some(ms(40)), "that it was there stays true");
 }
@@ -47,10 +45,8 @@ fn work_of_one_who_shows_no_life_is_not_waited_for() {
 fn times_that_have_not_come_are_not_believed() {
     let board = board();
     let latency = sit_latency(&board, 1);
-    latency.launched(Nanos::MAX);
     latency.deactivate(Nanos::MAX, ms(10));
     assert_eq!(board.latency_last_active(ms(20)), Some(ms(20)));
-    assert_eq!(board.latency_last_launch(ms(20)), Some(ms(20)));
 }
 
 #[test]

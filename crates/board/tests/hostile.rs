@@ -51,7 +51,6 @@ proptest! {
         }
         let _ = (board.token(), board.latency_busy(ms(1)), board.gpu(), board.latency_active(ms(1)));
         prop_assert!(board.latency_last_active(ms(1)) <= Some(ms(1)));
-        prop_assert!(board.latency_last_launch(ms(1)) <= Some(ms(1)));
         prop_assert!(board.stop_words().count() <= board::SEATS);
         prop_assert_eq!(board.dials(), board.dials().sane());
         let now = board::now();

@@ -88,7 +88,6 @@ fn a_tenant_registers_and_takes_its_turns_without_the_heap() {
         assert_eq!(seat.pass(now, ms(1), &mut fairly), Some(seat.place()));
         assert_eq!(seat.leave(now, ms(1), &mut fairly), None);
         seat.activate(now);
-        seat.launched(now);
         seat.wake_unsuspecting();
         seat.deactivate(now, now);
         seat.publish_stop_word([1; 64], 0);

@@ -274,13 +274,13 @@ impl Post {
             beside != Nanos::ZERO && certificate > beside
         };
         if is_long(seat) {
-            self.wait_for_rest(seat, certificate, &is_long);
+            self.wait_until_idle(seat, certificate, &is_long);
         }
         self.certify(seat, certificate);
     }
 
     #[cold]
-    fn wait_for_rest(&self, seat: &Seat, certificate: Nanos, is_long: &dyn Fn(&Seat) -> bool) {
+    fn wait_until_idle(&self, seat: &Seat, certificate: Nanos, is_long: &dyn Fn(&Seat) -> bool) {
         let began = board::now();
         let patience = certificate.scaled(slo::PATIENCE, 1).min(LONGEST_BESIDE);
         let mut now = began;
@@ -322,14 +322,7 @@ impl Post {
     pub fn handed_over(&self, stream: CUstream, per_thread: bool) {
         if self.is_latency() {
             let key = Key::new(stream.addr(), per_thread);
-            if !self.raise.is_on() {
-                return self.burst(self.bursts.given(key, board::now));
-            }
-            let now = board::now();
-            if let Some(seat) = self.seat() {
-                seat.launched(now);
-            }
-            return self.burst(self.bursts.given(key, || now));
+            return self.burst(self.bursts.given(key, board::now));
         }
         let given = self.given.fetch_add(1, Ordering::Release) + 1;
         self.streams.mark(Key::new(stream.addr(), per_thread));
