@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")"
 mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower corpus/places corpus/ledger corpus/scenario corpus/results \
-    corpus/rewrite corpus/profile
+    corpus/rewrite corpus/profile corpus/configuration corpus/board_reader
 # Large inputs make slow runs, and the largest is mostly debug tables.
 for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
     folder=$(basename "$(dirname "$file")")
@@ -27,3 +27,6 @@ for file in ../crates/scenario/suites/*/*.toml ../crates/scenario/test_data/bad/
 done
 # A scenario, a NUL and its trace.
 { cat seeds/trace.toml; printf '\0000\n10\n25.5\n'; } > corpus/scenario/trace
+cp seeds/ebb.toml corpus/configuration/
+# Two files, the later one over the earlier.
+{ cat seeds/ebb.toml; printf '\000[policy]\nkind = "fair"\n[token]\nquantum = "20ms"\n'; } > corpus/configuration/two

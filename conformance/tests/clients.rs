@@ -107,7 +107,8 @@ fn preload(command: &mut Command, folder: &Path, ledgers: &Path) -> Result<(), F
 
 /// One process was attached, and has launched kernels that are all known by their names.
 fn counted(ledgers: &Path) -> Result<Completion, Failed> {
-    let files: Vec<_> = ledgers.read_dir()?.collect::<Result<_, _>>()?;
+    let mut files: Vec<_> = ledgers.read_dir()?.collect::<Result<_, _>>()?;
+    files.retain(|file| Reading::is_called_so(&file.path()));
     let [file] = &files[..] else { return Err(format!("{} processes were attached", files.len()).into()) };
     let reading = Reading::open(&file.path())?;
     let listed: u64 = reading.kernels.iter().map(|kernel| kernel.total()).sum();

@@ -47,20 +47,21 @@ pub fn folder(stand: Stand, profile: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds `ebb`, the shim and the driver that does nothing, and measures what the shim adds to the driver.
+/// Builds `ebb`, the shim, the driver that does nothing and the software GPU's, and measures what the shim adds to the driver.
 pub fn bench_shim(arguments: &[String]) -> Result<()> {
-    build("release", &["cli", "nullcuda", Stand::Shim.package()])?;
+    build("release", &["cli", "nullcuda", Stand::Softcuda.package(), Stand::Shim.package()])?;
     let folder = folder_of("release")?;
     link(&folder, Stand::Shim)?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace::root());
     command.args(["run", "--quiet", "--release", "--package", "lab", "--example", "shim", "--"]);
-    command.args(["ebb", "libnullcuda.so", "libshim.so"].map(|file| folder.join(file))).args(arguments);
+    let files = ["ebb", "libnullcuda.so", "libsoftcuda.so", "libshim.so"];
+    command.args(files.map(|file| folder.join(file))).args(arguments);
     Err(command.exec()).context("cannot run cargo")
 }
 
-fn build(profile: &str, packages: &[&str]) -> Result<()> {
+pub fn build(profile: &str, packages: &[&str]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(workspace::root()).args(["build", "--profile", profile]);
@@ -74,7 +75,7 @@ fn build(profile: &str, packages: &[&str]) -> Result<()> {
 }
 
 /// Where a profile's products lie. Cargo calls the folder of `dev` by its old name.
-fn folder_of(profile: &str) -> Result<PathBuf> {
+pub fn folder_of(profile: &str) -> Result<PathBuf> {
     let name = if profile == "dev" { "debug" } else { profile };
     Ok(workspace::target_directory()?.join(name))
 }

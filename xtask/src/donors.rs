@@ -190,7 +190,7 @@ fn compile(ptxas: &Path, source: &str, name: &str, pad: u32) -> Result<Donor> {
 }
 
 fn adapted(source: &str, name: &str, number: u32, pad: u32) -> String {
-    let lines = source.lines().filter(|line| number >= 90 || !line.ends_with("// clusters"));
+    let lines = source.lines().filter(|line| number >= 90 || !line.ends_with("// sm_90"));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
     text.replace(".target sm_90", &format!(".target sm_{name}")).replace("pad[8]", &format!("pad[{pad}]"))
 }
@@ -292,9 +292,9 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_left_out_where_there_are_none() {
-        let source = ".target sm_90\na pad[8];\nb;  // clusters\n";
+    fn what_came_with_sm_90_is_left_out_before_it() {
+        let source = ".target sm_90\na pad[8];\nb;  // sm_90\n";
         assert_eq!(adapted(source, "80", 80, 16), ".target sm_80\na pad[16];\n");
-        assert_eq!(adapted(source, "90a", 90, 8), ".target sm_90a\na pad[8];\nb;  // clusters\n");
+        assert_eq!(adapted(source, "90a", 90, 8), ".target sm_90a\na pad[8];\nb;  // sm_90\n");
     }
 }

@@ -6,6 +6,7 @@ mod demo;
 mod donors;
 mod fetch;
 mod kernels;
+mod package;
 mod twins;
 mod workspace;
 
@@ -19,6 +20,29 @@ mod r#gen {
     }
 }
 
+#[cfg(feature = "documentation")]
+mod docs;
+/// Nor does it read the documentation.
+#[cfg(not(feature = "documentation"))]
+mod docs {
+    use std::path::Path;
+
+    use anyhow::{Result, bail};
+
+    pub fn run(_check_only: bool, _out: Option<&Path>) -> Result<()> {
+        bail!("this xtask was built without its feature `documentation`; run `cargo xtask docs`")
+    }
+
+    pub fn check() -> Result<()> {
+        run(true, None)
+    }
+
+    pub fn generate() -> Result<()> {
+        run(true, None)
+    }
+}
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -74,7 +98,21 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
-    /// Check what no compiler checks: arrows between crates, dependencies' reasons, licences, files
+    /// Make a site of the documentation: HTML without scripts, with its Markdown beside it
+    ///
+    /// Fails if a link leads nowhere, if a page cannot be found from docs/README.md, or if an example names a command or an
+    /// option of `ebb` that does not exist; `cargo xtask check` looks for the same.
+    Docs {
+        /// Write nothing
+        #[arg(long, conflicts_with = "out")]
+        check: bool,
+        /// Where the site goes [default: docs in cargo's target folder]
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+    },
+    /// Write what of the documentation is generated: docs/cli.md from the command line, docs/llms.txt from docs/README.md
+    GenDocs,
+    /// Check what no compiler checks: arrows between crates, dependencies' reasons, licences, files, documentation
     Check {
         /// Also what `gen`, `kernels`, `donors` and `twins` check; skipped with a message where the wheels cannot be fetched
         #[arg(long)]
@@ -97,7 +135,7 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Build ebb and a driver that does nothing, and measure what the shim adds to a call, in tenants too, and to a start
+    /// Build ebb, a driver that does nothing and the software GPU, and measure what the shim adds to a call, in tenants too, to a guarded launch, and to a start
     BenchShim {
         /// `-o json` for a program to read
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -109,6 +147,10 @@ enum Chore {
         #[arg(long, default_value = "release")]
         profile: String,
     },
+    /// Build the product and make of it a Debian package and a Python wheel, with sums and a bill of materials
+    ///
+    /// A release is built against an old libc where cargo-zigbuild and zig are there (`pip install cargo-zigbuild ziglang`).
+    Package(package::Options),
     /// Build the shim and print the folder with its libcuda.so.1, where `ebb run` of the same profile finds it
     Shim {
         /// The cargo profile to build with
@@ -134,12 +176,15 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Kernels { check, names } => kernels::run(check, &names),
         Chore::Donors { check } => donors::run(check),
         Chore::Twins { check } => twins::run(check),
+        Chore::Docs { check, out } => docs::run(check, out.as_deref()),
+        Chore::GenDocs => docs::generate(),
         Chore::Check { all, require_network } => {
             check::run(check::Extent { fetched: all || require_network, network_required: require_network })
         }
         Chore::Demo { arguments } => demo::run(&["demo"], &arguments),
         Chore::BenchShim { arguments } => demo::bench_shim(&arguments),
         Chore::Bench { arguments } => demo::run(&["soft", "bench"], &arguments),
+        Chore::Package(options) => package::run(&options),
         Chore::Softcuda { profile } => demo::folder(demo::Stand::Softcuda, &profile),
         Chore::Shim { profile } => demo::folder(demo::Stand::Shim, &profile),
     }

@@ -12,19 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-// The driver's calls: the programs beside this one use the runtime's.
-#define CHECK(call)                                                      \
-  do {                                                                   \
-    CUresult result = (call);                                            \
-    if (result != CUDA_SUCCESS) {                                        \
-      printf("line %d: the driver answered %d\n", __LINE__, (int)result); \
-      fflush(stdout);                                                    \
-      _exit(1);                                                          \
-    }                                                                    \
-  } while (0)
+#include "card.cuh"
 
 static const int LAUNCHES = 400, ROUNDS = 5;
 static const double PATIENCE_US = 100000;
@@ -35,26 +25,20 @@ __global__ void spin(long long cycles) {
   }
 }
 
-static double now_us() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1e6 + now.tv_nsec * 1e-3;
-}
-
 static CUdeviceptr device_words, pinned_words;
 
 static void begin() {
   CUcontext context;
   CUdevice device;
   void *pinned;
-  CHECK(cuInit(0));
-  CHECK(cuDeviceGet(&device, 0));
-  CHECK(cuDevicePrimaryCtxRetain(&context, device));
-  CHECK(cuCtxSetCurrent(context));
-  CHECK(cuMemAlloc(&device_words, 4096));
-  CHECK(cuMemsetD8(device_words, 0, 4096));
-  CHECK(cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
-  CHECK(cuMemHostGetDevicePointer(&pinned_words, pinned, 0));
+  CHECK_DRIVER(cuInit(0));
+  CHECK_DRIVER(cuDeviceGet(&device, 0));
+  CHECK_DRIVER(cuDevicePrimaryCtxRetain(&context, device));
+  CHECK_DRIVER(cuCtxSetCurrent(context));
+  CHECK_DRIVER(cuMemAlloc(&device_words, 4096));
+  CHECK_DRIVER(cuMemsetD8(device_words, 0, 4096));
+  CHECK_DRIVER(cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+  CHECK_DRIVER(cuMemHostGetDevicePointer(&pinned_words, pinned, 0));
 }
 
 // As in the shim: it has arrived, it waits until nothing is cut, it has passed.
@@ -64,19 +48,19 @@ static void put_gate(CUstream stream, unsigned number) {
   operations[0].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, pinned_words, {number}};
   operations[1].waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, device_words, {0}, CU_STREAM_WAIT_VALUE_EQ};
   operations[2].writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, pinned_words + 64, {number}};
-  CHECK(cuStreamBatchMemOp(stream, 3, operations, 0));
+  CHECK_DRIVER(cuStreamBatchMemOp(stream, 3, operations, 0));
 }
 
 static double per_launch(CUstream stream, long long cycles, int apart) {
   double best = 1e18;
   for (int round = 0; round < ROUNDS; round++) {
-    CHECK(cuStreamSynchronize(stream));
+    CHECK_DRIVER(cuStreamSynchronize(stream));
     double from = now_us();
     for (int launch = 1; launch <= LAUNCHES; launch++) {
       spin<<<132, 128, 0, stream>>>(cycles);
       if (apart && launch % apart == 0) put_gate(stream, launch);
     }
-    CHECK(cuStreamSynchronize(stream));
+    CHECK_DRIVER(cuStreamSynchronize(stream));
     double took = (now_us() - from) / LAUNCHES;
     if (took < best) best = took;
   }
@@ -85,7 +69,7 @@ static double per_launch(CUstream stream, long long cycles, int apart) {
 
 static void cost() {
   CUstream stream;
-  CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   for (long long cycles : {2000ll, 10000ll, 40000ll})
     for (int apart : {0, 1, 8, 16})
       printf("kernels of %lld cycles, a gate behind every %2d: %.2f us per launch\n", cycles, apart,
@@ -101,12 +85,12 @@ static double until_done(CUstream stream) {
 
 static void held(int count) {
   CUstream helper, control, *streams = (CUstream *)calloc(count, sizeof *streams);
-  CHECK(cuStreamCreateWithPriority(&helper, CU_STREAM_NON_BLOCKING, -1));
-  CHECK(cuStreamCreateWithPriority(&control, CU_STREAM_NON_BLOCKING, -5));
-  CHECK(cuMemsetD32(device_words, 1, 1));
+  CHECK_DRIVER(cuStreamCreateWithPriority(&helper, CU_STREAM_NON_BLOCKING, -1));
+  CHECK_DRIVER(cuStreamCreateWithPriority(&control, CU_STREAM_NON_BLOCKING, -5));
+  CHECK_DRIVER(cuMemsetD32(device_words, 1, 1));
   for (int index = 0; index < count; index++) {
     // The first is the default stream, which most programs use.
-    if (index) CHECK(cuStreamCreate(&streams[index], CU_STREAM_NON_BLOCKING));
+    if (index) CHECK_DRIVER(cuStreamCreate(&streams[index], CU_STREAM_NON_BLOCKING));
     spin<<<1, 32, 0, streams[index]>>>(1000);
     put_gate(streams[index], 1);
     spin<<<1, 32, 0, streams[index]>>>(1000);
@@ -114,7 +98,7 @@ static void held(int count) {
   usleep(1000);
   spin<<<1, 32, 0, helper>>>(1000);
   double helped = until_done(helper);
-  CHECK(cuStreamWriteValue32(control, device_words, 0, 0));
+  CHECK_DRIVER(cuStreamWriteValue32(control, device_words, 0, 0));
   double opened = until_done(control);
   printf("%2d streams wait: a launch beside them took %.0f us, to open the gates %.0f us (-1: never)\n", count, helped,
          opened);
@@ -125,10 +109,10 @@ static void held(int count) {
 // The other process of `beside`: its streams wait until it is ended.
 static void stand_still(int count, int ready) {
   begin();
-  CHECK(cuMemsetD32(device_words, 1, 1));
+  CHECK_DRIVER(cuMemsetD32(device_words, 1, 1));
   for (int index = 0; index < count; index++) {
     CUstream stream;
-    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     spin<<<1, 32, 0, stream>>>(1000);
     put_gate(stream, 1);
   }
@@ -150,16 +134,16 @@ static void time_graphs(int count) {
   CUgraphExec exec;
   double took[TIMES];
   begin();
-  CHECK(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -5));
-  CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CHECK_DRIVER(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -5));
+  CHECK_DRIVER(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   for (int kernel = 0; kernel < KERNELS; kernel++) spin<<<132, 128, 0, stream>>>(6000);
-  CHECK(cuStreamEndCapture(stream, &graph));
-  CHECK(cuGraphInstantiate(&exec, graph, 0));
+  CHECK_DRIVER(cuStreamEndCapture(stream, &graph));
+  CHECK_DRIVER(cuGraphInstantiate(&exec, graph, 0));
   for (int time = 0; time < TIMES; time++) {
     usleep(500);
     double from = now_us();
-    CHECK(cuGraphLaunch(exec, stream));
-    CHECK(cuStreamSynchronize(stream));
+    CHECK_DRIVER(cuGraphLaunch(exec, stream));
+    CHECK_DRIVER(cuStreamSynchronize(stream));
     took[time] = now_us() - from;
   }
   qsort(took, TIMES, sizeof *took, by_value);

@@ -3,6 +3,8 @@
     job.py WORKLOAD --steps N [--rounds N] [--seconds S]    N steps from the first state, again and again: at least once,
                                                             at most so many rounds, none begun after so many seconds.
                                                             Answers with the digests of every round
+                                                            With --progress every step that has ended is a line on
+                                                            standard error, with the seconds since the first began
     job.py WORKLOAD                                         is told what to do by lines:
         pace SECONDS                                        a closed loop; answers how many iterations and how long
 
@@ -35,31 +37,38 @@ def build(workload, tiny):
     return workloads.build(spec | {"crowd": [spec]})
 
 
-def one_round(job, steps):
+def one_round(job, steps, ended):
     """A digest of every step, and of a training one of all its weights in the end."""
     job.prepare()
     if not job.queues_ahead:
-        return [served(job, number) for number in range(steps)]
+        return [served(job, number, ended) for number in range(steps)]
     queued = []
     for number in range(steps):
         queued.append(job.hand_over(number))
         if len(queued) > 1:
             job.wait(queued.pop(0))
+            ended(number - 1)
     for last in queued:
         job.wait(last)
     fingerprint = getattr(job, "fingerprint", None)
     return job.digests(steps) + ([fingerprint()] if fingerprint else [])
 
 
-def served(job, number):
+def served(job, number, ended):
     job.request(number)
+    ended(number)
     return job.digest(number)
 
 
 def rounds(job, options):
     begin, done = time.monotonic(), []
+
+    def ended(number):
+        if options.progress:
+            print(f"step {number} of round {len(done)}: {time.monotonic() - begin:.2f} s", file=sys.stderr, flush=True)
+
     while not done or (len(done) < options.rounds and time.monotonic() < begin + options.seconds):
-        done.append(one_round(job, options.steps))
+        done.append(one_round(job, options.steps, ended))
     say(digests=done, seconds=round(time.monotonic() - begin, 3))
 
 
@@ -69,6 +78,7 @@ def main():
     parser.add_argument("--steps", type=int)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--progress", action="store_true")
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
     began = time.monotonic()

@@ -237,8 +237,9 @@ class Ebb(Mode):
 
 
 class EbbShared(Ebb):
-    """All tenants in one domain, under an MPS daemon of ebb's own; best-effort kernels are stopped between blocks."""
+    """All tenants in one domain, under an MPS daemon of ebb's own; best-effort kernels are stopped between blocks, whenever the latency
+    tenant has work: what is measured is the mechanism, and no controller."""
 
     name = "ebb-shared"
     title = "ebb shared"
-    domain = ("--domain", "shared")
+    domain = ("--domain", "shared", "--policy", "strict")

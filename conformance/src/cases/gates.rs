@@ -25,6 +25,7 @@ pub const CASES: &[Case] = &[
     Case::new("gate/word_of_another_process_reaches_a_running_kernel", running_kernel_of_another),
     Case::new("gate/first_block_waits_for_the_last", first_awaits_last),
     Case::new("gate/library_kernel_runs_in_the_context_of_the_stream", kernel_in_contexts),
+    Case::new("gate/library_kernel_runs_in_context_after_context", kernel_in_turn),
     Case::new("gate/library_kernel_keeps_attributes_in_every_context", kernel_attributes),
 ];
 
@@ -269,9 +270,29 @@ fn kernel_in_contexts(context: &Context<'_>) -> Result<()> {
     context.cuLibraryUnload(library).ok()
 }
 
+/// The kernel outlives the contexts, of which each may begin where the one before it ended.
+fn kernel_in_turn(context: &Context<'_>) -> Result<()> {
+    let (library, kernel) = load_aside(context, ORDER.usual(), c"affine")?;
+    let shape = (Dim3(1, 1, 1), Dim3(64, 1, 1), 0);
+    for round in 0..4u32 {
+        let other = Context::new(context.driver())?;
+        let (words, stream) = (other.buffer(&[round; 64])?, Stream::new(&other, NON_BLOCKING)?);
+        launch(&other, kernel, shape, ptr::null_mut(), args![&words, 3u32, 64i32])?;
+        other.synchronize()?;
+        launch(&other, kernel, shape, stream.handle(), args![&words, 2u32, 64i32])?;
+        stream.synchronize()?;
+        let want: Vec<u32> = (0..64).map(|i| (round * 3 + i) * 2 + i).collect();
+        compare::equal(&words.read()?, &want)?;
+    }
+    context.enter()?;
+    context.cuLibraryUnload(library).ok()
+}
+
 fn kernel_attributes(context: &Context<'_>) -> Result<()> {
     let (library, kernel) = load_aside(context, source!("params").usual(), c"no_parameters")?;
     let which = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    // Launched before, it is loaded in this context when the attribute is set.
+    launch(context, kernel, (Dim3(1, 1, 1), Dim3(32, 1, 1), 0), ptr::null_mut(), args![])?;
     context.cuKernelSetAttribute(which, 100 << 10, kernel, context.device()).ok()?;
     let shape = (Dim3(1, 1, 1), Dim3(32, 1, 1), 100 << 10);
     launch(context, kernel, shape, ptr::null_mut(), args![])?;

@@ -205,6 +205,10 @@ fn extended(context: &Context<'_>) -> Result<()> {
     let stream = Stream::new(context, 0)?;
     let mut priority = CUlaunchAttribute { id: CU_LAUNCH_ATTRIBUTE_PRIORITY, ..Default::default() };
     priority.value.priority = -1;
+    let overlap = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    let mut overlap = CUlaunchAttribute { id: overlap, ..Default::default() };
+    overlap.value.programmaticStreamSerializationAllowed = 1;
+    let mut attributes = [priority, overlap];
     let mut config = CUlaunchConfig {
         gridDimX: 1,
         gridDimY: 1,
@@ -213,7 +217,7 @@ fn extended(context: &Context<'_>) -> Result<()> {
         blockDimY: 1,
         blockDimZ: 1,
         hStream: stream.handle(),
-        attrs: &mut priority,
+        attrs: attributes.as_mut_ptr(),
         numAttrs: 1,
         ..Default::default()
     };
@@ -221,6 +225,13 @@ fn extended(context: &Context<'_>) -> Result<()> {
     let mut pointers = arguments.pointers();
     let list = pointers.as_mut_ptr();
     context.cuLaunchKernelEx(&config, function, list, ptr::null_mut()).ok()?;
+    compare::equal(&c.read()?, &[3.0])?;
+    // These may begin while the one before them ends: each alone comes to the same.
+    config.numAttrs = 2;
+    c.write(&[0.0])?;
+    for _ in 0..3 {
+        context.cuLaunchKernelEx(&config, function, list, ptr::null_mut()).ok()?;
+    }
     compare::equal(&c.read()?, &[3.0])?;
     config.numAttrs = 0;
     config.attrs = ptr::null_mut();

@@ -1,6 +1,7 @@
 //! A daemon with a rival. In the isolated domain, whoever registers finds somebody on its board who wants the token all the
 //! time, and gives it back after a millisecond: a program that takes turns here does so hundreds of times a second. In the
-//! shared domain it finds a latency tenant that has work for a fraction of a millisecond, again and again.
+//! shared domain it finds a latency tenant that has work for a fraction of a millisecond, again and again; under the policy `strict` in
+//! either.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use board::link::{Granted, Received, Registration, Reply, Request, receive, reply};
 use board::{Board, Claim, Gpu, Occupant, Place, Seat, Settings, Turn};
-use model::{Class, Dials, Domain, Nanos};
+use model::{Class, Dials, Domain, Kind, Nanos};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 const SETTINGS: Settings = Settings {
@@ -28,6 +29,8 @@ const SETTINGS: Settings = Settings {
 };
 const RIVAL_HOLDS: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(1);
+/// How long a rival sleeps that nobody wakes.
+const ASLEEP: Nanos = Nanos::from_millis(100);
 /// How long the latency tenant has work and has none, by turns.
 const BUSY: [u64; 3] = [50, 400, 900];
 const FREE: [u64; 4] = [300, 2_000, 100, 5_000];
@@ -42,7 +45,7 @@ pub struct Rival {
 }
 
 impl Rival {
-    pub fn start(folder: &Path, domain: Domain) -> Rival {
+    pub fn start(folder: &Path, domain: Domain, kind: Kind) -> Rival {
         let socket = folder.join("rival.sock");
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let listener =
@@ -53,7 +56,7 @@ impl Rival {
         let cut = Arc::<AtomicU64>::default();
         let (boards, settings) = (BTreeMap::new(), Settings { domain, ..SETTINGS });
         let mut server =
-            Server { boards, settings, ends: ends.clone(), turns: turns.clone(), cut: cut.clone() };
+            Server { boards, settings, kind, ends: ends.clone(), turns: turns.clone(), cut: cut.clone() };
         let counted = seats.clone();
         let server = std::thread::spawn(move || server.serve(&listener, &counted));
         Rival { socket, ends, turns, seats, cut, server: Some(server) }
@@ -85,8 +88,9 @@ impl Drop for Rival {
 }
 
 struct Server {
-    boards: BTreeMap<Gpu, (Board, OwnedFd, JoinHandle<()>)>,
+    boards: BTreeMap<Gpu, (Board, OwnedFd, Vec<JoinHandle<()>>)>,
     settings: Settings,
+    kind: Kind,
     ends: Arc<AtomicBool>,
     turns: Arc<AtomicU64>,
     cut: Arc<AtomicU64>,
@@ -118,25 +122,46 @@ impl Server {
             });
             std::thread::sleep(LOOK);
         }
-        std::mem::take(&mut self.boards).into_values().for_each(|(_, _, rival)| rival.join().unwrap());
+        std::mem::take(&mut self.boards)
+            .into_values()
+            .flat_map(|(_, _, rivals)| rivals)
+            .for_each(|rival| rival.join().unwrap());
     }
 
     fn seat(&mut self, connection: &OwnedFd, registration: &Registration) -> Option<(Board, Place)> {
-        let (ends, turns, settings) = (&self.ends, &self.turns, &self.settings);
-        let rivals = if settings.domain == Domain::Shared { blink } else { compete };
+        let (ends, turns, settings, kind) = (&self.ends, &self.turns, &self.settings, self.kind);
+        let rivals: &[fn(Board, &AtomicBool, &AtomicU64)] = match (settings.domain, kind) {
+            (Domain::Shared, _) => &[blink],
+            (Domain::Isolated, Kind::Strict) => &[blink, compete],
+            (Domain::Isolated, _) => &[compete],
+        };
         let (board, file, _) = self.boards.entry(registration.gpu).or_insert_with(|| {
             let (board, file) = Board::create(registration.gpu, settings).unwrap();
-            board.set_dials(&Dials { in_flight: Nanos::from_millis(1), ..Dials::default() });
-            let (ends, turns) = (ends.clone(), turns.clone());
-            (board, file, std::thread::spawn(move || rivals(board, &ends, &turns)))
+            board.set_dials(&Dials { kind, in_flight: Nanos::from_millis(1), ..Dials::default() });
+            let begin = |rival: &fn(Board, &AtomicBool, &AtomicU64)| {
+                let (rival, ends, turns) = (*rival, ends.clone(), turns.clone());
+                std::thread::spawn(move || rival(board, &ends, &turns))
+            };
+            (board, file, rivals.iter().map(begin).collect())
         });
-        let Registration { class, weight, priority, slo, tenant, .. } = *registration;
-        let occupant = Occupant { pid: 0, tenant, class, weight, priority, slo, name: b"case", program: b"" };
+        let Registration { class, weight, priority, slo, memory, tenant, .. } = *registration;
+        let (name, program) = (&b"case"[..], &b""[..]);
+        let occupant = Occupant { pid: 0, tenant, class, weight, priority, slo, memory, name, program };
         let place = board.take(&occupant)?;
+        // Rivals of a board at which no case sits are asleep. In the shared domain whoever can be stopped rings by itself.
+        if self.settings.domain == Domain::Isolated {
+            board.announce();
+        }
         let granted = Reply::Granted(Granted { place, class, lowered: false, generation: 1 });
         reply(connection.as_fd(), &granted, Some(file.as_fd())).ok()?;
         Some((*board, place))
     }
+}
+
+/// Whether a case sits at this board. There is a board for each, and a rival at each to the end, which should not keep the
+/// machine busy when its case is over.
+fn has_case(board: Board) -> bool {
+    board.seats().any(|(_, reading)| reading.pid == 0)
 }
 
 fn sit(board: Board, class: Class) -> Seat {
@@ -147,6 +172,7 @@ fn sit(board: Board, class: Class) -> Seat {
         weight: 1,
         priority: 0,
         slo: None,
+        memory: None,
         name: b"rival",
         program: b"",
     };
@@ -160,9 +186,8 @@ fn blink(board: Board, ends: &AtomicBool, turns: &AtomicU64) {
     let (mut busy, mut free) = (BUSY.iter().cycle(), FREE.iter().cycle());
     while !ends.load(Ordering::Relaxed) {
         let seen = seat.bell();
-        // Whoever can be stopped says so, and thereby rings.
-        if !seat.has_company() {
-            seat.wait(seen, Nanos::from_millis(100));
+        if !has_case(board) {
+            seat.wait(seen, ASLEEP);
             continue;
         }
         let began = board::now();
@@ -179,6 +204,10 @@ fn compete(board: Board, ends: &AtomicBool, turns: &AtomicU64) {
     let others = |claims: &[Claim]| claims.iter().position(|claim| claim.place != seat.place());
     while !ends.load(Ordering::Relaxed) {
         let seen = seat.bell();
+        if !has_case(board) {
+            seat.wait(seen, ASLEEP);
+            continue;
+        }
         if let Turn::Mine { since } = seat.try_hold(board::now()) {
             std::thread::sleep(RIVAL_HOLDS);
             let now = board::now();

@@ -41,7 +41,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// By process, oldest first.
 pub fn read_ledgers(folder: &Path) -> Result<BTreeMap<u32, Vec<Reading>>> {
     let mut by_process: BTreeMap<u32, Vec<Reading>> = BTreeMap::new();
-    for path in files(folder)? {
+    for path in files(folder)?.into_iter().filter(|path| Reading::is_called_so(path)) {
         let reading = Reading::open(&path)?;
         by_process.entry(reading.pid).or_default().push(reading);
     }

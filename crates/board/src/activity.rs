@@ -1,8 +1,8 @@
 //! What latency and best-effort seats tell each other.
 //!
 //! A latency tenant says that it has work with one store, and that it has none with another. In the isolated domain
-//! nobody needs to hear it: the hardware leaves best-effort work by itself. In the shared domain best-effort work stops
-//! because its *stop word*, in device memory, is raised: by a latency tenant that has opened the word, before its first
+//! the hardware leaves best-effort work by itself; whoever wants to stay away for longer than it would listens for the beginning.
+//! In the shared domain best-effort work stops because its *stop word*, in device memory, is raised: by a latency tenant that has opened the word, before its first
 //! launch, or by the best-effort tenant itself on sight of this board. And it goes on when no latency tenant has work.
 //!
 //! * *Raised*: a latency tenant says here that it has work, then raises the words; a best-effort tenant lowers its word,
@@ -11,12 +11,15 @@
 //! * *Idle*: a latency tenant says that it has no more work, then looks who is stopped and rings their bells; a
 //!   best-effort tenant says that it is stopped, then looks whether there is work. So nobody sleeps who could go on.
 //!   (`SYNC(stopped-idle)`)
+//! * *Begun*: a latency tenant says that it has work, then looks who listens and rings their bells; a best-effort tenant says that
+//!   it listens, then looks whether there is work. So nobody sleeps through a beginning. (`SYNC(latency-active)`)
 
 use model::{Class, Nanos};
 
 use crate::board::{Board, Place};
 use crate::layout;
 use crate::seat::Seat;
+use crate::seat_set::SeatSet;
 use crate::standing::Standing;
 use crate::stop_word::{HANDLE_BYTES, StopWord};
 use crate::sync::{Ordering, fence};
@@ -79,6 +82,7 @@ impl Seat {
         if let Some(holder) = holder.and_then(|seat| self.board().layout.seats.get(usize::from(seat))) {
             holder.tally.preempted.add(1);
         }
+        self.board().ring_all(&self.board().layout.round.listening);
     }
 
     /// The work that began at `since` is done: who is stopped may go on.
@@ -149,6 +153,16 @@ impl Seat {
         let (set, own) = (&self.board().layout.round.stopped, self.place().seat);
         if stopped { set.insert(own) } else { set.remove(own) }
     }
+
+    /// Says whether we want to hear when a latency tenant begins to have work: it rings our bell then. Look whether one has
+    /// work after this, and before sleeping. It costs that tenant a system call, so listen only where you would act on it.
+    pub fn say_listening(&self, listening: bool) {
+        let (set, own) = (&self.board().layout.round.listening, self.place().seat);
+        if set.contains(own) == listening {
+            return;
+        }
+        if listening { set.insert(own) } else { set.remove(own) }
+    }
 }
 
 impl Board {
@@ -157,7 +171,11 @@ impl Board {
         // SYNC(stopped-idle): this fence and the one in `latency_active`. Either we find who is stopped, or he finds that
         // there is no more work.
         fence(Ordering::SeqCst);
-        self.layout.round.stopped.for_each(|number| {
+        self.ring_all(&self.layout.round.stopped);
+    }
+
+    fn ring_all(&self, set: &SeatSet) {
+        set.for_each(|number| {
             if let Some(seat) = self.layout.seats.get(number) {
                 seat.bell.ring();
             }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use model::{Class, Dials, Domain, Nanos};
+use model::{Bytes, Class, Dials, Domain, Nanos};
 use rustix::fd::{BorrowedFd, OwnedFd};
 
 use crate::condition::Condition;
@@ -38,6 +38,8 @@ pub struct Occupant<'a> {
     pub weight: u32,
     pub priority: u32,
     pub slo: Option<Nanos>,
+    /// What all processes of the tenant may have together.
+    pub memory: Option<Bytes>,
     /// As much of it as fits into 64 bytes.
     pub name: &'a [u8],
     /// As much of it as fits into 128 bytes.
@@ -85,6 +87,13 @@ impl Board {
     }
 
     pub(crate) fn begin(self, gpu: Gpu, settings: &Settings) -> Board {
+        self.layout.header.dials.write(&Dials::default());
+        self.restore(gpu, settings);
+        self
+    }
+
+    /// Writes what a board is and which settings hold, at its beginning and whenever somebody else wrote there.
+    pub fn restore(&self, gpu: Gpu, settings: &Settings) {
         let header = &self.layout.header;
         header.version.store(VERSION, Ordering::Relaxed);
         header.seats.store(SEATS as u32, Ordering::Relaxed);
@@ -93,10 +102,44 @@ impl Board {
             place.store(u64::from_le_bytes(*half), Ordering::Relaxed);
         }
         settings.write(header);
-        header.dials.write(&Dials::default());
         // SYNC(board-open): pairs with `check`, which looks for the magic first.
         header.magic.store(MAGIC, Ordering::Release);
-        self
+    }
+
+    /// Whether it still says that it is a board of this version.
+    pub fn is_whole(&self) -> bool {
+        check(&self.layout.header).is_ok()
+    }
+
+    /// Writes anew who sits at a place and with which terms; `false` when the place is no longer what it was. What the
+    /// occupant says of itself stays.
+    pub fn correct(&self, place: Place, occupant: &Occupant<'_>, paused: bool) -> bool {
+        let Some(seat) = self.seat(place) else { return false };
+        if !Standing::of(&seat.standing).is(place.generation) {
+            return false;
+        }
+        name(seat, occupant, paused);
+        self.layout.round.below.fetch_max(u32::from(place.seat) + 1, Ordering::Relaxed);
+        seat.bell.ring();
+        true
+    }
+
+    /// Frees all seats but those that the daemon gave, so that there is room again where somebody else wrote that there is
+    /// none. How many there were.
+    pub fn sweep(&self, given: impl Fn(Place) -> bool) -> usize {
+        let seats = self.layout.seats.iter().zip(0u16..);
+        let strange = seats.filter(|(seat, number)| {
+            let standing = Standing::of(&seat.standing);
+            !standing.is_free() && !given(Place { seat: *number, generation: standing.generation() })
+        });
+        let clear = |(seat, number): (&layout::Seat, u16)| {
+            standing::clear(&seat.standing);
+            token::forgo(self.layout, number);
+            seat.stop_word.withdraw();
+            self.layout.round.stopped.remove(number);
+            self.layout.round.listening.remove(number);
+        };
+        strange.map(clear).count()
     }
 
     pub fn gpu(&self) -> Gpu {
@@ -130,6 +173,7 @@ impl Board {
         })?;
         settle(seat, occupant);
         self.layout.round.stopped.remove(number);
+        self.layout.round.listening.remove(number);
         self.layout.round.below.fetch_max(u32::from(number) + 1, Ordering::Relaxed);
         standing::publish(&seat.standing, generation);
         Some(Place { seat: number, generation })
@@ -148,6 +192,7 @@ impl Board {
         token::forgo(self.layout, place.seat);
         seat.stop_word.withdraw();
         self.layout.round.stopped.remove(place.seat);
+        self.layout.round.listening.remove(place.seat);
         seat.bell.ring();
         // If it was the last one with work, those whom it had stopped go on.
         self.wake_stopped();
@@ -209,6 +254,12 @@ impl Board {
         terms.map(|terms| terms.priority).max().unwrap_or(0)
     }
 
+    /// What the board says of the occupant of a place, if it is that one still.
+    pub fn read(&self, place: Place) -> Option<Reading> {
+        let (found, reading) = Reading::take(self, place.seat)?;
+        (found == place).then_some(reading)
+    }
+
     /// The tenant's half: takes the place that the daemon gave.
     pub fn sit(&self, place: Place) -> Result<Seat, Error> {
         let seat = self.seat(place).filter(|seat| Standing::of(&seat.standing).is(place.generation));
@@ -235,23 +286,29 @@ fn check(header: &Header) -> Result<(), Error> {
 
 /// Writes down who takes a reserved seat.
 fn settle(seat: &layout::Seat, occupant: &Occupant<'_>) {
-    let Occupant { class, weight, priority, slo, .. } = *occupant;
-    seat.terms.write(&Terms { class, weight, priority, slo, paused: false });
+    name(seat, occupant, false);
     seat.said.write(&Condition::default());
-    seat.name.write(&Label::new(occupant.name));
-    seat.program.write(&Label::new(occupant.program));
     let plain: [&AtomicU64; 2] = [&seat.wanted_since, &seat.heart.beat];
     plain.into_iter().for_each(|place| place.store(0, Ordering::Relaxed));
     seat.heart.active_since.store(0, Ordering::Relaxed);
+    seat.heart.memory.clear();
     seat.stop_word.withdraw();
     seat.raises.clear();
     seat.outlook.write(&Outlook::default());
     seat.experience.write(&Experience::default());
     seat.need.clear();
-    seat.pid.store(occupant.pid, Ordering::Relaxed);
-    seat.tenant.store(occupant.tenant, Ordering::Relaxed);
     seat.virtual_time.store(0, Ordering::Relaxed);
     seat.held_since.store(0, Ordering::Relaxed);
     seat.tally.clear();
     seat.bell.hang();
+}
+
+/// What only the daemon writes of a seat.
+fn name(seat: &layout::Seat, occupant: &Occupant<'_>, paused: bool) {
+    let Occupant { class, weight, priority, slo, memory, .. } = *occupant;
+    seat.terms.write(&Terms { class, weight, priority, slo, memory, paused });
+    seat.name.write(&Label::new(occupant.name));
+    seat.program.write(&Label::new(occupant.program));
+    seat.pid.store(occupant.pid, Ordering::Relaxed);
+    seat.tenant.store(occupant.tenant, Ordering::Relaxed);
 }

@@ -23,6 +23,13 @@ pub struct Experience {
     pub alone: Spans,
 }
 
+impl Experience {
+    /// What half of the requests take at most: alone, if that is known. Nought: nothing is known.
+    pub fn usual(&self) -> Nanos {
+        if self.alone.is_known() { self.alone.p50 } else { self.all.p50 }
+    }
+}
+
 impl Spans {
     /// Whether there is anything to say.
     pub fn is_known(&self) -> bool {

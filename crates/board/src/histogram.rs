@@ -23,34 +23,47 @@ pub const BUCKETS: usize = (LAST - FIRST) as usize * PARTS + 2;
 #[repr(C)]
 pub struct Histogram {
     buckets: [AtomicU64; BUCKETS],
+    /// All times together, in nanoseconds.
+    sum: AtomicU64,
 }
 
 /// A histogram at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     buckets: [u64; BUCKETS],
+    sum: u64,
 }
 
 impl Histogram {
     #[inline]
     pub fn record(&self, time: Nanos) {
         self.buckets[bucket(time)].fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(time.0, Ordering::Relaxed);
     }
 
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot { buckets: std::array::from_fn(|place| self.buckets[place].load(Ordering::Relaxed)) }
+        Snapshot {
+            buckets: std::array::from_fn(|place| self.buckets[place].load(Ordering::Relaxed)),
+            sum: self.sum.load(Ordering::Relaxed),
+        }
     }
 
     pub(crate) fn clear(&self) {
         self.buckets.iter().for_each(|bucket| bucket.store(0, Ordering::Relaxed));
+        self.sum.store(0, Ordering::Relaxed);
     }
 }
 
 impl Snapshot {
-    pub const EMPTY: Snapshot = Snapshot { buckets: [0; BUCKETS] };
+    pub const EMPTY: Snapshot = Snapshot { buckets: [0; BUCKETS], sum: 0 };
 
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, &bucket| sum.saturating_add(bucket))
+    }
+
+    /// All times together: exact, whatever the buckets are.
+    pub fn sum(&self) -> Nanos {
+        Nanos(self.sum)
     }
 
     /// The time that so many of the times do not exceed: the end of the bucket in which it lies, so it is never said to
@@ -72,9 +85,14 @@ impl Snapshot {
 
     /// Both together: for several seats of one tenant.
     pub fn add(&mut self, other: &Snapshot) {
-        for (sum, more) in self.buckets.iter_mut().zip(other.buckets) {
-            *sum = sum.saturating_add(more);
+        self.combine(other, u64::saturating_add);
+    }
+
+    pub(crate) fn combine(&mut self, other: &Snapshot, with: impl Fn(u64, u64) -> u64) {
+        for (own, other) in self.buckets.iter_mut().zip(other.buckets) {
+            *own = with(*own, other);
         }
+        self.sum = with(self.sum, other.sum);
     }
 
     /// The buckets that are not empty: up to which time, how many.
@@ -110,7 +128,7 @@ mod tests {
     use super::*;
 
     fn of(times: &[u64]) -> Snapshot {
-        let histogram = Histogram { buckets: [const { AtomicU64::new(0) }; BUCKETS] };
+        let histogram = Histogram { buckets: [const { AtomicU64::new(0) }; BUCKETS], sum: AtomicU64::new(0) };
         times.iter().for_each(|&time| histogram.record(Nanos(time)));
         histogram.snapshot()
     }
@@ -148,5 +166,6 @@ mod tests {
         let mut both = of(&[5_000]);
         both.add(&of(&[5_000, 9_000]));
         assert_eq!(both, of(&[5_000, 9_000, 5_000]));
+        assert_eq!(both.sum(), Nanos(19_000));
     }
 }

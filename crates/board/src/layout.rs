@@ -10,6 +10,7 @@ use crate::bell::Bell;
 use crate::condition::Said;
 use crate::dials::Dialled;
 use crate::experience::Experienced;
+use crate::memory::Taken;
 use crate::need::Needed;
 use crate::outlook::Foreseen;
 use crate::seat_set::SeatSet;
@@ -22,7 +23,7 @@ use crate::text::Text;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbboard");
 
 /// The layout's version. Any change to a place or to a meaning changes it.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 7;
 
 /// How many processes one GPU has room for.
 #[cfg(not(all(test, loom)))]
@@ -71,6 +72,8 @@ pub(crate) struct Round {
     pub busy: PlainU64,
     /// Best-effort seats that are stopped for as long as a latency tenant has work.
     pub stopped: SeatSet,
+    /// Best-effort seats that want to hear when a latency tenant begins to have work.
+    pub listening: SeatSet,
 }
 
 #[repr(C, align(64))]
@@ -118,6 +121,8 @@ pub(crate) struct Heart {
     pub busy: PlainU64,
     /// When it last ceased to be active, whoever the occupant was.
     pub last_active: PlainU64,
+    /// See `memory`.
+    pub memory: Taken,
 }
 
 pub(crate) const BYTES: usize = size_of::<Layout>();
@@ -132,6 +137,8 @@ mod places {
     const _: () = {
         assert!(size_of::<Header>() == 128);
         assert!(size_of::<Round>() == 64);
+        assert!(offset_of!(Round, stopped) == 32);
+        assert!(offset_of!(Round, listening) == 48);
         assert!(offset_of!(Header, gpu) == 16);
         assert!(offset_of!(Header, quantum) == 32);
         assert!(offset_of!(Header, domain) == 56);
@@ -141,7 +148,9 @@ mod places {
         assert!(offset_of!(Layout, seats) == 192);
         assert!(offset_of!(Seat, virtual_time) == 8);
         assert!(offset_of!(Seat, terms) == 32);
+        assert!(offset_of!(Seat, tenant) == 56);
         assert!(offset_of!(Seat, heart) == 64);
+        assert!(offset_of!(Heart, memory) == 32);
         assert!(offset_of!(Seat, bell) == 128);
         assert!(offset_of!(Seat, pid) == 192);
         assert!(offset_of!(Seat, said) == 200);

@@ -34,7 +34,8 @@
 //! * [`link`]: how a tenant comes by its seat
 //!
 //! Inside: `layout` (the bytes), `segment` (the memory), `standing` (whose seat), `token` (whose turn), `activity` (who has
-//! work that must not wait, and who stands still for it), `bell` (sleep and wake).
+//! work that must not wait, and who stands still for it), `memory` (what the processes of a tenant have of it together), `bell`
+//! (sleep and wake).
 
 mod activity;
 mod bell;
@@ -47,6 +48,7 @@ mod experience;
 mod histogram;
 mod layout;
 pub mod link;
+mod memory;
 #[cfg(all(test, loom))]
 mod models;
 mod need;

@@ -12,6 +12,7 @@ use loom::thread;
 use model::{Class, Nanos};
 
 use crate::layout::{Layout, SEATS};
+use crate::memory::Taken;
 use crate::seat_set::SeatSet;
 use crate::standing::Standing;
 use crate::stop_word::{HANDLE_BYTES, Published};
@@ -46,6 +47,7 @@ fn sit(board: &Board, pid: u32) -> Seat {
         weight: 1,
         priority: 0,
         slo: None,
+        memory: None,
         name: b"",
         program: b"",
     };
@@ -53,6 +55,31 @@ fn sit(board: &Board, pid: u32) -> Seat {
     let seat = board.sit(place).unwrap();
     seat.beat(NOW);
     seat
+}
+
+/// Two processes of one tenant that ask at once never have more than the limit together.
+#[test]
+fn siblings_stay_within_their_limit() {
+    let mut checker = loom::model::Builder::new();
+    checker.preemption_bound = Some(2);
+    checker.check(|| {
+        let shared = loom::sync::Arc::new([Taken::new(), Taken::new()]);
+        let ask = |own: usize| {
+            let shared = shared.clone();
+            move || {
+                let (own, other) = (&shared[own], &shared[1 - own]);
+                own.say_asking(6);
+                let others = other.look();
+                let granted = 6 + others.0 + others.1 <= 10;
+                own.settle(granted.then_some(6));
+                granted
+            }
+        };
+        let one = thread::spawn(ask(0));
+        let two = ask(1)();
+        assert!(!(one.join().unwrap() && two));
+        assert!(shared[0].used().0 + shared[1].used().0 <= 10);
+    });
 }
 
 /// As a tenant waits for its turn.
@@ -295,6 +322,32 @@ fn hears_that_the_work_is_done(there_is_work: fn(&Board) -> bool) {
 }
 
 #[test]
+fn whoever_listens_hears_that_there_is_work() {
+    LOOKS.into_iter().for_each(hears_that_there_is_work);
+}
+
+fn hears_that_there_is_work(there_is_work: fn(&Board) -> bool) {
+    SLEPT.store(false, Plain::Relaxed);
+    explore(move |board| {
+        let (latency, listener) = (sit(&board, 1), sit(&board, 2));
+        board.change(latency.place(), Change::Class(Class::Latency));
+        let waiter = thread::spawn(move || {
+            listener.say_listening(true);
+            loop {
+                let seen = listener.bell();
+                if there_is_work(&board) {
+                    return;
+                }
+                listener.wait(seen, Nanos::MAX);
+            }
+        });
+        latency.activate(NOW);
+        waiter.join().unwrap();
+    });
+    assert!(SLEPT.load(Plain::Relaxed), "nobody slept, so nothing was shown");
+}
+
+#[test]
 fn a_word_that_is_lowered_is_raised_again_by_one_of_the_two() {
     LOOKS.into_iter().for_each(is_raised_again_by_one_of_the_two);
 }
@@ -361,7 +414,7 @@ fn a_reading_never_mixes_two_occupants() {
             }
         };
         // A reading is larger than the checker's stacks are by default; the number is in words.
-        let reader = thread::Builder::new().stack_size(1 << 15).spawn(read).unwrap();
+        let reader = thread::Builder::new().stack_size(1 << 18).spawn(read).unwrap();
         board.free(first.place());
         sit(&board, 2);
         reader.join().unwrap();
@@ -390,6 +443,8 @@ fn empty() -> Box<Layout> {
     unsafe { (&raw mut (*layout).round.token).write(AtomicU64::new(0)) };
     // SAFETY: as above.
     unsafe { (&raw mut (*layout).round.stopped).write(SeatSet::new()) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*layout).round.listening).write(SeatSet::new()) };
     for number in 0..SEATS {
         // SAFETY: as above; the number is that of a seat.
         make(unsafe { &raw mut (*layout).seats[number] });
@@ -412,6 +467,8 @@ fn make(seat: *mut layout::Seat) {
     unsafe { (&raw mut (*seat).pid).write(AtomicU32::new(0)) };
     // SAFETY: as above.
     unsafe { (&raw mut (*seat).heart.active_since).write(AtomicU64::new(0)) };
+    // SAFETY: as above.
+    unsafe { (&raw mut (*seat).heart.memory).write(Taken::new()) };
     // SAFETY: as above.
     unsafe { (&raw mut (*seat).stop_word).write(Published::new()) };
     // SAFETY: as above.

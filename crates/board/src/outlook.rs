@@ -40,6 +40,8 @@ pub struct LatencySeat {
     /// When it last had work, if it has none now; `None`: it never had.
     pub last_active: Option<Nanos>,
     pub outlook: Outlook,
+    /// What half of its requests take at most, alone if that is known; nought: not known.
+    pub usual: Nanos,
 }
 
 impl Default for Outlook {
@@ -122,6 +124,7 @@ impl Board {
                 active_since,
                 last_active: idle.then_some(last_active),
                 outlook: seat.outlook.read(),
+                usual: seat.experience.read().usual(),
             })
         })
     }

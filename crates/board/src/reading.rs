@@ -1,6 +1,6 @@
 //! What a board says about a seat, checked.
 
-use model::Nanos;
+use model::{Bytes, Nanos};
 
 use crate::board::{Board, Place};
 use crate::condition::Condition;
@@ -33,6 +33,8 @@ pub struct Reading {
     /// Of a latency tenant: since when it has had work, if it has.
     pub active_since: Option<Nanos>,
     pub virtual_time: Nanos,
+    /// How much of the GPU's memory it has.
+    pub memory: Bytes,
     /// When it last showed life; `None`: never yet.
     pub heartbeat: Option<Nanos>,
     /// Of a latency tenant.
@@ -68,6 +70,7 @@ impl Reading {
             wanting_since: before.wants().then(|| Nanos(seat.wanted_since.load(Ordering::Relaxed))),
             active_since: some(seat.heart.active_since.load(Ordering::Relaxed)),
             virtual_time: Nanos(seat.virtual_time.load(Ordering::Relaxed)),
+            memory: seat.heart.memory.used(),
             heartbeat: some(seat.heart.beat.load(Ordering::Relaxed)),
             outlook: seat.outlook.read(),
             experience: seat.experience.read(),

@@ -36,7 +36,7 @@ impl Standing {
         self.is_taken() && self.generation() == generation
     }
 
-    fn is_free(self) -> bool {
+    pub(crate) fn is_free(self) -> bool {
         self.0 & (TAKEN | RESERVED) == 0
     }
 }
@@ -71,6 +71,12 @@ pub(crate) fn publish(word: &AtomicU64, generation: u32) {
 pub(crate) fn vacate(word: &AtomicU64, generation: u32) -> bool {
     let flags = |now: Standing| now.is(generation).then_some(0);
     change(word, flags).is_some()
+}
+
+/// Ends whatever is written there, for a seat that the daemon gave to nobody.
+pub(crate) fn clear(word: &AtomicU64) {
+    let now = Standing::of(word);
+    word.store(pack(now.generation(), 0), Ordering::Release);
 }
 
 /// Says that the occupant wants the token, or no longer. `None` when the seat is not its; otherwise whether it is news.

@@ -12,6 +12,7 @@ pub(crate) use real::*;
 #[cfg(not(all(test, loom)))]
 mod real {
     pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+    pub(crate) use std::thread::yield_now;
 
     use model::Nanos;
     use rustix::thread::futex;
@@ -43,6 +44,7 @@ mod modelled {
 
     pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
     use loom::sync::{Condvar, Mutex};
+    pub(crate) use loom::thread::yield_now;
     use model::Nanos;
 
     /// A futex as the kernel promises it: to compare and to lie down is one step. Time does not pass here, so whoever is

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use model::{Class, Nanos};
+use model::{Bytes, Class, Nanos};
 
 /// What the daemon says of a seat now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Terms {
     pub priority: u32,
     /// The latency of a burst that 99 of 100 should stay below.
     pub slo: Option<Nanos>,
+    /// How much of the GPU's memory all processes of the tenant may have together.
+    pub memory: Option<Bytes>,
     /// Told to hold everything until told otherwise.
     pub paused: bool,
 }
@@ -25,6 +27,7 @@ pub enum Change {
     Weight(u32),
     Priority(u32),
     Slo(Option<Nanos>),
+    Memory(Option<Bytes>),
     Paused(bool),
 }
 
@@ -33,7 +36,7 @@ pub const HIGHEST_PRIORITY: u32 = 9;
 
 impl Default for Terms {
     fn default() -> Terms {
-        Terms { class: Class::BestEffort, weight: 1, priority: 0, slo: None, paused: false }
+        Terms { class: Class::BestEffort, weight: 1, priority: 0, slo: None, memory: None, paused: false }
     }
 }
 
@@ -44,17 +47,20 @@ impl Terms {
             Change::Weight(weight) => Terms { weight, ..self },
             Change::Priority(priority) => Terms { priority, ..self },
             Change::Slo(slo) => Terms { slo, ..self },
+            Change::Memory(memory) => Terms { memory, ..self },
             Change::Paused(paused) => Terms { paused, ..self },
         }
     }
 }
 
-/// Terms in the segment. All but the objective are one word, so that a reader never sees half a change.
+/// Terms in the segment. All but the objective and the limit are one word, so that a reader never sees half a change.
 #[repr(C)]
 pub(crate) struct Written {
     word: AtomicU64,
     /// Nought: none.
     slo: AtomicU64,
+    /// In bytes; nought: no limit.
+    memory: AtomicU64,
 }
 
 const LATENCY: u64 = 1;
@@ -67,6 +73,7 @@ impl Written {
         let weight = u64::from(terms.weight.clamp(1, HIGHEST_WEIGHT)) << 16;
         let priority = u64::from(terms.priority.min(HIGHEST_PRIORITY)) << 8;
         self.slo.store(terms.slo.map_or(0, |slo| slo.0), Ordering::Relaxed);
+        self.memory.store(terms.memory.map_or(0, |memory| memory.0), Ordering::Relaxed);
         self.word.store(weight | priority | class | paused, Ordering::Relaxed);
     }
 
@@ -75,11 +82,13 @@ impl Written {
         let word = self.word.load(Ordering::Relaxed);
         let [flags, priority, low, high, ..] = word.to_le_bytes();
         let slo = self.slo.load(Ordering::Relaxed);
+        let memory = self.memory.load(Ordering::Relaxed);
         Terms {
             class: if u64::from(flags) & LATENCY != 0 { Class::Latency } else { Class::BestEffort },
             weight: u32::from(u16::from_le_bytes([low, high])).clamp(1, HIGHEST_WEIGHT),
             priority: u32::from(priority).min(HIGHEST_PRIORITY),
             slo: (slo != 0).then_some(Nanos(slo)),
+            memory: (memory != 0).then_some(Bytes(memory)),
             paused: u64::from(flags) & PAUSED != 0,
         }
     }

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use board::{Board, Condition, Rung, Settings, Why};
 use common::{GPU, fairly, ms, take};
-use model::Nanos;
+use model::{Bytes, Nanos};
 use proptest::prelude::*;
 
 /// Writes over a whole board, but for its first words.
@@ -78,10 +78,36 @@ proptest! {
             prop_assert!(word.is_none_or(|word| word.handle == [7; 64] && seat.say_raises(&word)));
             let _ = seat.latency_seats_raise();
             seat.say_stopped(true);
+            let _ = (seat.ask_memory(Bytes(1), Bytes(u64::MAX), Bytes(9)), seat.memory_of_siblings());
+            prop_assert!(seat.ask_memory(Bytes(1), Bytes(2), Bytes(u64::MAX)));
             board.free(place);
         }
         board.announce();
+        // And it is put right by whoever knows what it should be.
+        board.restore(GPU, &Settings::default());
+        board.sweep(|_| false);
+        prop_assert!(board.is_whole() && board.gpu() == GPU && board.settings() == Settings::default());
+        prop_assert_eq!((board.seats().count(), board.token(), board.sweep(|_| false)), (0, None, 0));
+        let place = take(&board, 1, 1);
+        prop_assert!(board.sit(place).is_ok());
     }
+}
+
+#[test]
+fn what_only_the_daemon_writes_can_be_written_anew_and_the_rest_stays() {
+    let board = common::board();
+    let (kept, lost) = (take(&board, 1, 1), take(&board, 2, 2));
+    let seat = board.sit(kept).unwrap();
+    let said = Condition { rung: Rung::Switch, ..Condition::default() };
+    seat.say(said);
+    let right = board::Occupant { pid: 5, name: b"right", ..common::occupant(6, 7) };
+    assert!(board.correct(kept, &right, true));
+    let (_, reading) = board.seats().next().unwrap();
+    assert_eq!((reading.pid, reading.tenant, reading.name.as_str()), (5, 6, "right"));
+    assert_eq!((reading.terms.weight, reading.terms.paused, reading.condition), (7, true, said));
+    assert_eq!(board.sweep(|place| place == kept), 1);
+    assert!(seat.is_mine() && board.sit(lost).is_err());
+    assert!(!board.correct(lost, &right, false), "nobody sits there any more");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use board::link::{Granted, Malformed, Reason, Registration, Reply, Request};
 use board::{Gpu, Label, Place, SEATS, VERSION};
-use model::{Class, Nanos};
+use model::{Bytes, Class, Nanos};
 use proptest::prelude::*;
 
 fn class() -> impl Strategy<Value = Class> {
@@ -20,13 +20,14 @@ prop_compose! {
         weight in 1u32..=1_000,
         priority in 0u32..=9,
         slo in proptest::option::of(1u64..),
+        memory in proptest::option::of(1u64..),
         tenant: u64,
         name in text(),
         program in text(),
     ) -> Registration {
         let (name, program) = (Label::new(&name), Label::new(&program));
         Registration {
-            class, weight, priority, slo: slo.map(Nanos), name, program,
+            class, weight, priority, slo: slo.map(Nanos), memory: memory.map(Bytes), name, program,
             ..Registration::new(Gpu(gpu), tenant)
         }
     }

@@ -7,12 +7,15 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use model::{Class, Domain, Kind, Nanos};
+use daemon::Wanted;
+use lab::Scene;
+use model::{Bytes, Class, Domain, Kind, Nanos};
 
 use crate::lab::arguments::LabVerb;
 use crate::policy::arguments::PolicyVerb;
 use crate::profile::arguments::ProfileVerb;
 use crate::sim::arguments::SimOptions;
+use crate::top::arguments::TopOptions;
 
 /// Shares an NVIDIA GPU between latency-critical and best-effort processes.
 #[derive(Debug, Parser)]
@@ -34,9 +37,14 @@ pub enum Verb {
     Status(ShowOptions),
     /// List the processes that share the GPUs, one to a line
     Ps(ShowOptions),
+    /// Watch who shares the GPUs: what each tenant gets, whether objectives are kept, how soon each stops
+    Top(TopOptions),
     /// List the kernels of processes on a shared GPU: which can be stopped between their blocks, which not, and why
     #[command(after_help = VERDICTS_HELP)]
     Verdicts(VerdictOptions),
+    /// Record who ran when, who was stopped, and which requests were late, as a file for ui.perfetto.dev
+    #[command(after_help = TRACE_HELP)]
+    Trace(TraceOptions),
     /// Look at what is known of kernels from all runs: how long they take, what follows them, how soon they stop
     #[command(subcommand)]
     Profile(ProfileVerb),
@@ -62,12 +70,17 @@ pub enum Verb {
     Lab(LabVerb),
     /// Play scenarios on a simulated GPU, under any policy, much faster than real time
     Sim(SimOptions),
-    /// Compare policies on what was recorded
+    /// Look at the configuration, change it, and compare policies on what was recorded
     #[command(subcommand)]
     Policy(PolicyVerb),
     /// Look at a software GPU or change how its contexts share it
     #[command(subcommand)]
     Soft(SoftVerb),
+    /// Put what somebody who is to help needs to know into one file
+    ///
+    /// Status, what `ebb doctor` finds, versions, configuration, the end of the daemon's log, and how many kernels can be
+    /// stopped and are known. What is in it is listed.
+    SupportBundle(BundleOptions),
     /// Print the version
     Version {
         #[arg(short, long, value_enum, default_value_t = Output::Text)]
@@ -79,6 +92,9 @@ pub enum Verb {
     Man {
         #[arg(long, value_name = "FOLDER")]
         folder: Option<PathBuf>,
+        /// Print all commands and their options as one page of Markdown: docs/cli.md
+        #[arg(long, conflicts_with = "folder")]
+        markdown: bool,
     },
     /// One tenant of the demo (started by `ebb demo`)
     #[command(hide = true)]
@@ -148,6 +164,7 @@ Examples:
   ebb run --device soft -- ./driver-api-program
   ebb run --class latency --slo-p99 20ms --name search -- ./serve
   ebb run --verify --report -- python train.py
+  ebb run --mem 20Gi -- python train.py
 
 A run inside another belongs to the outer one's tenant, unless an option about sharing makes it a
 tenant of its own.
@@ -161,13 +178,17 @@ const VERDICTS_HELP: &str = "\
 some block on. `refuse`: it is held before it begins, with the reason. `stops in` is what is promised
 from the block times seen. `ebb run --report` has the same for the processes of one command.";
 
+const TRACE_HELP: &str = "Tenants remember their last 8192 launches and their last 8192 other events, unless EBB_EVENTS=0 is set for \
+                          them. docs/trace.md says what is to be seen, and how to ask why a request was late.";
+
 const TENANT_HELP: &str = "\
 TENANT is a name, a tenant's number as `ebb status` shows it, or the number of one of its processes.
 If that fits none, or several, nothing is changed.";
 
 const DAEMON_HELP: &str = "\
 Signals: TERM and INT end it, and tenants go on; HUP makes it read its configuration again.
-Configuration: /etc/ebb/ebb.toml with --machine, else $XDG_CONFIG_HOME/ebb/ebb.toml.";
+Configuration: /etc/ebb/ebb.toml with --machine, else $XDG_CONFIG_HOME/ebb/ebb.toml, and beside it
+conf.d/*.toml; read again when they change. `ebb policy show` says what is in force.";
 
 /// A device that is not simply the machine's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -200,6 +221,9 @@ pub struct TenancyOptions {
     /// The share among best-effort tenants: 1 to 1000 [default: 1]
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub weight: Option<u32>,
+    /// How much of a GPU's memory the tenant may have, such as 20Gi, or `none`; more is "out of memory" [default: none]
+    #[arg(long, value_name = "SIZE", value_parser = size_or_none)]
+    pub mem: Option<Bytes>,
     /// What the tenant is called [default: the command's file name]
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: Option<String>,
@@ -243,6 +267,30 @@ pub struct VerdictOptions {
 }
 
 #[derive(Debug, Args)]
+pub struct TraceOptions {
+    /// Watch for so long; Ctrl-C ends it sooner and writes what there is
+    #[arg(long, value_name = "TIME", default_value = "10s", conflicts_with = "last")]
+    pub duration: Nanos,
+    /// Watch nothing: write what tenants remember of the last while, such as 5s
+    #[arg(long, value_name = "TIME")]
+    pub last: Option<Nanos>,
+    /// The file to write, `-` for standard output [default: ebb.pftrace, or ebb.json]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[arg(long, value_enum, default_value_t = TraceFormat::Perfetto)]
+    pub format: TraceFormat,
+}
+
+/// How a trace is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormat {
+    /// Protocol buffers, as ui.perfetto.dev and its trace processor read them
+    Perfetto,
+    /// Chrome's JSON, which is larger and knows fewer kinds of tracks
+    Chrome,
+}
+
+#[derive(Debug, Args)]
 pub struct TenantName {
     /// A name, a tenant's number or a process's
     pub tenant: String,
@@ -273,6 +321,9 @@ pub struct ChangedTerms {
     /// The time that 99 of 100 of its bursts should stay below, or `none`
     #[arg(long, value_name = "TIME", value_parser = span_or_none)]
     pub slo_p99: Option<Nanos>,
+    /// How much of a GPU's memory it may have, or `none`
+    #[arg(long, value_name = "SIZE", value_parser = size_or_none)]
+    pub mem: Option<Bytes>,
 }
 
 #[derive(Debug, Args)]
@@ -287,13 +338,13 @@ pub struct DaemonOptions {
     #[arg(long, value_name = "SECONDS", env = "EBB_DAEMON_IDLE", hide_env = true)]
     pub idle: Option<u64>,
     /// Read this configuration instead of the usual one
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "EBB_DAEMON_CONFIG", hide_env = true)]
     pub config: Option<PathBuf>,
-    /// How tenants share a GPU: isolated or shared [default: the configuration's, else isolated]
-    #[arg(long)]
-    pub domain: Option<Domain>,
+    /// How tenants share a GPU: isolated, shared or auto [default: the configuration's, else isolated]
+    #[arg(long, env = "EBB_DAEMON_DOMAIN", hide_env = true)]
+    pub domain: Option<Wanted>,
     /// Which policy decides: strict, gaps, slo, fair or deadline [default: the configuration's, else slo]
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", env = "EBB_DAEMON_POLICY", hide_env = true)]
     pub policy: Option<Kind>,
     /// The one in the background (started by `ebb daemon --on-demand`)
     #[arg(long, hide = true)]
@@ -319,9 +370,19 @@ pub struct DoctorOptions {
 }
 
 #[derive(Debug, Args)]
+pub struct BundleOptions {
+    /// Where it goes [default: ebb-support-TIME.tar.gz, here]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Keep names of users and tenants, command lines and values of variables
+    #[arg(long)]
+    pub full: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct DemoOptions {
-    /// Seconds per phase; there are five
-    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    /// Seconds per phase; there are eight
+    #[arg(long, default_value_t = 8.0, value_parser = seconds)]
     pub seconds: f64,
     /// Seed of the arrivals
     #[arg(long, default_value_t = 1)]
@@ -339,6 +400,8 @@ pub struct TenantOptions {
     pub driver: PathBuf,
     #[arg(long)]
     pub class: Class,
+    #[arg(long, default_value_t)]
+    pub scene: Scene,
     #[arg(long, value_parser = seconds)]
     pub seconds: f64,
     #[arg(long)]
@@ -408,6 +471,16 @@ fn span(text: &str) -> Result<Nanos, String> {
 /// Zero for none.
 fn span_or_none(text: &str) -> Result<Nanos, String> {
     if text == "none" { Ok(Nanos::ZERO) } else { span(text) }
+}
+
+/// Zero for none.
+fn size_or_none(text: &str) -> Result<Bytes, String> {
+    match text.parse::<Bytes>() {
+        _ if text == "none" => Ok(Bytes::ZERO),
+        Ok(Bytes::ZERO) => Err("an amount above zero is wanted, or `none`".to_owned()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -494,14 +567,17 @@ mod tests {
         assert!(fails("ebb run --slo-p99 0s a").contains("above zero"));
         assert!(fails("ebb run --weight 0 a").contains("1..=1000"));
         assert!(fails("ebb run --priority 10 a").contains("0..=9"));
+        assert!(fails("ebb run --mem much a").contains("20Gi"));
+        assert!(fails("ebb run --mem 0 a").contains("above zero"));
         assert!(fails("ebb run --no-daemon --class latency a").contains("--no-daemon"));
         assert!(fails("ebb set train").contains("--class"));
         assert!(fails("ebb set --weight 3").contains("TENANT"));
-        let set =
-            Arguments::try_parse_from("ebb set train --weight 3 --slo-p99 none".split(' ')).unwrap().verb;
+        let set = Arguments::try_parse_from("ebb set train --weight 3 --slo-p99 none --mem 10Gi".split(' '))
+            .unwrap()
+            .verb;
         let Verb::Set(set) = set else { panic!("{set:?}") };
         assert_eq!((set.tenant.tenant.as_str(), set.terms.weight), ("train", Some(3)));
-        assert_eq!(set.terms.slo_p99, Some(Nanos::ZERO));
+        assert_eq!((set.terms.slo_p99, set.terms.mem), (Some(Nanos::ZERO), Some(Bytes(10 << 30))));
     }
 
     #[test]

@@ -3,20 +3,21 @@
 use anyhow::Result;
 use daemon::client;
 use daemon::request::{Changed, Request};
-use model::Nanos;
+use model::{Bytes, Nanos};
 
 use crate::arguments::{ChangeOptions, ChangedTerms, Output, TenantName};
 use crate::json::Json;
 use crate::status;
 
 pub fn set(options: &ChangeOptions) -> Result<()> {
-    let ChangedTerms { class, weight, priority, slo_p99 } = &options.terms;
+    let ChangedTerms { class, weight, priority, slo_p99, mem } = &options.terms;
     let request = Request::Set {
         target: options.tenant.tenant.clone(),
         class: class.map(|class| class.to_string()),
         weight: *weight,
         priority: *priority,
         slo_p99_ns: slo_p99.map(|Nanos(nanos)| nanos),
+        memory_limit_bytes: mem.map(|Bytes(bytes)| bytes),
     };
     change(&request, &options.tenant, "changed")
 }

@@ -1,9 +1,10 @@
 //! `ebb daemon`: the process that seats tenants.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use daemon::{Options, Outcome, Scope, serve, start};
+use daemon::{Endpoint, Metrics, Options, Outcome, Scope, serve, start};
 
 use crate::arguments::DaemonOptions;
 
@@ -27,8 +28,19 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         configuration: options.config.clone(),
         domain: options.domain,
         policy: options.policy,
+        metrics: Some(serve_metrics),
     })?;
     match outcome {
         Outcome::Served | Outcome::Another => Ok(()),
     }
+}
+
+/// Has the web server serve what the daemon knows.
+fn serve_metrics(wanted: &Metrics, asker: export::Asker) -> Result<Endpoint, String> {
+    let listen = wanted.listen.ok_or("nobody said where")?;
+    let pages = Arc::new(web::Metrics::new(asker));
+    let options = web::Options { listen, tls: wanted.tls.clone(), basic_auth: wanted.basic_auth.clone() };
+    let server = web::Server::start(&options, pages).map_err(|error| error.to_string())?;
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    Ok(Endpoint { address: server.address(), scheme, keep: Box::new(server) })
 }

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod beside;
+mod bundle;
 mod change;
 mod daemon;
 mod demo;
@@ -17,6 +18,8 @@ mod run;
 mod sim;
 mod soft;
 mod status;
+mod top;
+mod trace;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -30,9 +33,11 @@ fn main() -> ExitCode {
         Verb::Run(options) => return run::run(&options),
         Verb::Doctor(options) => return doctor::run(&options),
         Verb::Lab(verb) => return lab::run(&verb),
+        Verb::Top(options) => return top::run(&options),
         Verb::Status(options) => status::status(options.output),
         Verb::Ps(options) => status::ps(options.output),
         Verb::Verdicts(options) => verdicts::run(&options),
+        Verb::Trace(options) => trace::run(&options),
         Verb::Profile(verb) => profile::run(&verb),
         Verb::Set(options) => change::set(&options),
         Verb::Pause(tenant) => change::pause(&tenant),
@@ -42,9 +47,10 @@ fn main() -> ExitCode {
         Verb::Sim(options) => sim::run(&options),
         Verb::Policy(verb) => policy::run(&verb),
         Verb::Soft(verb) => soft::run(&verb),
+        Verb::SupportBundle(options) => bundle::run(&options),
         Verb::Version { output } => document::version(output),
         Verb::Completions { shell } => document::completions(shell),
-        Verb::Man { folder } => document::manual(folder.as_deref()),
+        Verb::Man { folder, markdown } => document::manual(folder.as_deref(), markdown),
         Verb::Tenant(options) => demo::tenant(&options),
         Verb::Digest { driver, steps } => demo::digest(&driver, steps),
         Verb::Probe { driver } => doctor::probe(&driver),

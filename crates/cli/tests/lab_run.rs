@@ -221,6 +221,56 @@ fn a_suite_runs_in_every_mode_with_the_same_requests_and_is_not_run_twice() {
 }
 
 #[test]
+fn ebb_is_measured_under_each_policy_and_no_run_is_taken_for_that_of_another() {
+    let lab = Lab::steady(300);
+    let both = ["--mode", "ebb-isolated", "--mode", "ebb-shared", "--policy", "strict", "--policy", "gaps"];
+    let said = lab.run(&both);
+    let archive = lab.archive();
+    let modes: BTreeSet<&str> = archive.runs.iter().map(|run| run.mode.as_str()).collect();
+    let expected = ["ebb-isolated:gaps", "ebb-isolated:strict", "ebb-shared:gaps", "ebb-shared:strict"];
+    assert_eq!(modes, BTreeSet::from(expected), "{said} {:?}", archive.failures);
+    assert_eq!(archive.scenarios[0].modes, expected);
+    for run in &archive.runs {
+        let policy = run.mode.split(':').next_back().unwrap();
+        let status = run.ebb.as_ref().unwrap().to_string();
+        assert!(status.contains(&format!("\"{policy}\"")), "{}: {status}", run.mode);
+        assert!(run.tenants.iter().all(|tenant| tenant.end_us.len() > 2 && tenant.slo_us.is_none()));
+    }
+    // The table has each in a line of its own, and the same command has nothing left to do.
+    assert!(expected.iter().all(|mode| said.contains(&format!("  {mode} "))), "{said}");
+    assert!(lab.run(&both).contains("0 runs to make, 4 are there already"));
+    let plain = lab.run(&["--mode", "ebb-isolated"]);
+    assert!(plain.contains("1 runs to make"), "{plain}");
+    assert!(lab.archive().runs.iter().any(|run| run.mode == "ebb-isolated"));
+    lab.expect_nobody();
+}
+
+#[test]
+fn an_slo_is_told_as_a_multiple_of_the_p99_alone_or_refused_where_that_is_not_known() {
+    let lab = Lab::steady(300);
+    let told = ["--mode", "ebb-isolated", "--policy", "slo", "--slo", "1.5"];
+    let said = refusal(&lab, &told);
+    assert!(said.contains("requests of tried/steady") && said.contains("`alone`"), "{said}");
+    let said = lab.run(&[&["--mode", "alone"], told.as_slice()].concat());
+    let archive = lab.archive();
+    let figures = results::Figures::of(&archive);
+    let of = |mode: &str| figures.scenarios[0].mode(mode).and_then(|mode| mode.latency_of("requests"));
+    let alone = of("alone").unwrap().arrival.p99.unwrap();
+    let ebb = archive.runs.iter().find(|run| run.mode == "ebb-isolated:slo:1.5x").unwrap();
+    let slo = ebb.tenants.iter().find(|tenant| tenant.name == "requests").unwrap().slo_us;
+    assert_eq!(slo, Some(alone.0 * 3 / 2 / 1000), "{said}");
+    assert!(ebb.tenants.iter().all(|tenant| (tenant.name == "requests") == tenant.slo_us.is_some()));
+    let status = ebb.ebb.as_ref().unwrap().to_string();
+    assert!(status.contains(&(alone.0 * 3 / 2).to_string()), "{status}");
+    let kept = of("ebb-isolated:slo:1.5x").unwrap().told.unwrap();
+    assert!(kept.alone >= 0.99 && kept.kept <= 1.0, "{kept:?}");
+    assert!(said.contains("requests told ") && said.contains(" in it, alone "), "{said}");
+    // What is there alone need not be made again.
+    let again = lab.run(&["--mode", "ebb-isolated", "--slo", "2"]);
+    assert!(lab.archive().runs.iter().any(|run| run.mode == "ebb-isolated:2x"), "{again}");
+}
+
+#[test]
 fn two_runs_with_one_seed_offer_the_same_requests_at_the_same_times() {
     let requests = |words: &[&str]| {
         let lab = Lab::steady(300);
@@ -349,6 +399,15 @@ fn what_makes_no_sense_is_said_before_anything_starts() {
     assert!(said.contains("no scenario called `stedy`") && said.contains("steady"), "{said}");
     let said = refusal(&lab, &["--mode", "latency-only"]);
     assert!(said.contains("two or more latency tenants"), "{said}");
+    let said = refusal(&lab, &["--mode", "timeslice", "--policy", "strict"]);
+    assert!(said.contains("ebb-isolated and ebb-shared"), "{said}");
+    for (option, word, wanted) in
+        [("--policy", "strct", "strict, gaps, slo, fair, deadline"), ("--slo", "0.5", "from 1 to 100")]
+    {
+        let output = lab.command(&[option, word]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(errors(&output).contains(wanted) && !lab.out().exists(), "{}", errors(&output));
+    }
 }
 
 #[test]

@@ -223,7 +223,7 @@ fn a_wrong_configuration_is_told_by_whoever_needs_the_daemon() {
     fs::write(runtime.path().join("ebb/ebb.toml"), "schema_version = 1\n[tokens]\n").unwrap();
     let output = runtime.shell(&[], "echo done");
     assert_eq!(text(&output), "done\n");
-    assert!(errors(&output).contains("ebb.toml:2: unknown field `tokens`"), "{}", errors(&output));
+    assert!(errors(&output).contains("ebb.toml:2: unknown key `tokens`"), "{}", errors(&output));
 }
 
 #[test]
@@ -318,7 +318,8 @@ fn the_machines_daemon_comes_first() {
         command
     };
     let configuration = runtime.path().join("machine.toml");
-    fs::write(&configuration, "schema_version = 1\n").unwrap();
+    // A port that nobody else has.
+    fs::write(&configuration, "schema_version = 1\n[metrics]\nlisten = \"127.0.0.1:0\"\n").unwrap();
     let words = ["daemon", "--machine", "--config", configuration.to_str().unwrap()];
     let mut daemon = ebb(&words).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the machine's daemon", || ebb(&["status"]).output().unwrap().status.success());

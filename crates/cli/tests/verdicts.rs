@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::json::{self, Value};
-use common::{errors, private_folder, text};
+use common::{errors, private_folder, tenant, text};
 
 /// Folders of its own for all that `ebb` writes.
 struct Place(tempfile::TempDir);
@@ -42,7 +42,7 @@ impl Place {
 
     /// A tenant that launches one kernel again and again, every launch guarded if it can be; the kernel in the report.
     fn kernel(&self) -> Value {
-        self.kernel_of(|command| command.arg("--").args(TENANT).env("EBB_GUARD", "now"))
+        self.kernel_of(|command| command.arg("--").args(tenant("0.3")).env("EBB_GUARD", "now"))
     }
 
     /// The kernel in the report of a run whose last words and variables are added here.
@@ -60,19 +60,6 @@ impl Place {
         files.filter(|path| path.extension().is_some_and(|end| end == "twin")).collect()
     }
 }
-
-const TENANT: [&str; 10] = [
-    env!("CARGO_BIN_EXE_ebb"),
-    "tenant",
-    "--driver",
-    "libcuda.so.1",
-    "--class",
-    "best-effort",
-    "--seconds",
-    "0.3",
-    "--seed",
-    "1",
-];
 
 #[test]
 fn a_kernel_has_a_verdict_and_its_twin_is_kept_until_it_is_forgotten() {
@@ -105,7 +92,7 @@ fn what_was_found_out_the_hard_way_is_remembered() {
 #[test]
 fn with_verify_a_kernel_is_held_against_its_original() {
     let place = Place::new();
-    let kernel = place.kernel_of(|command| command.args(["--verify", "--"]).args(TENANT));
+    let kernel = place.kernel_of(|command| command.args(["--verify", "--"]).args(tenant("0.3")));
     assert_eq!((kernel["verdict"].text(), kernel["trial"].text()), ("guard", "verified"));
     assert!(kernel["trial_cuts"].number() > 0);
     assert!(kernel["guarded"].number() > 0, "what was verified is used");
@@ -115,7 +102,7 @@ fn with_verify_a_kernel_is_held_against_its_original() {
 fn damaged_twins_are_made_again() {
     let place = Place::new();
     place.kernel();
-    fs::write(&place.twins()[0], "ebbtwin1 and no more").unwrap();
+    fs::write(&place.twins()[0], "ebbtwin2 and no more").unwrap();
     assert_eq!(place.kernel()["verdict"].text(), "guard");
     assert!(fs::metadata(&place.twins()[0]).unwrap().len() > 100);
 }
@@ -127,7 +114,7 @@ fn processes_that_have_ended_are_shown_on_demand() {
     assert!(nothing.starts_with("Nothing under ebb"), "{nothing}");
 
     let mut command = place.ebb(&["run", "--device", "soft", "--no-daemon", "--"]);
-    command.args(TENANT).env("EBB_GUARD", "now").env("EBB_LEDGERS", place.ledgers());
+    command.args(tenant("0.3")).env("EBB_GUARD", "now").env("EBB_LEDGERS", place.ledgers());
     text(&command.output().unwrap());
 
     let nothing = text(&place.ebb(&["verdicts"]).output().unwrap());

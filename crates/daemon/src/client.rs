@@ -12,8 +12,8 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::report::Report;
-use crate::request::{Answer, Changed, Request};
+use crate::report::{Entry, Report};
+use crate::request::{Answer, Changed, Reloaded, Request};
 use crate::{Error, Place};
 
 /// How long an answer may take.
@@ -54,8 +54,30 @@ pub fn ask(place: &Place, request: &Request) -> Result<Answer, Error> {
     Err(unclear(&socket, "it takes too long"))
 }
 
+/// The configuration that is in force, key by key.
+pub fn configuration(place: &Place) -> Result<Vec<Entry>, Error> {
+    let answer = ask(place, &Request::Configuration)?;
+    answer.configuration.ok_or_else(|| unclear(&place.socket(), "there is no configuration in its answer"))
+}
+
 /// Asks for a change on the admin socket.
 pub fn change(place: &Place, request: &Request) -> Result<Changed, Error> {
+    let missing = || unclear(&place.admin_socket(), "its answer does not say what was changed");
+    administer(place, request)?.changed.ok_or_else(missing)
+}
+
+/// Has the daemon read its configuration again.
+pub fn reload(place: &Place) -> Result<Reloaded, Error> {
+    let missing = || unclear(&place.admin_socket(), "its answer does not say what came of it");
+    administer(place, &Request::Reload)?.reloaded.ok_or_else(missing)
+}
+
+/// Whether we may change something.
+pub fn may_administer(place: &Place) -> Result<(), Error> {
+    administer(place, &Request::Status).map(drop)
+}
+
+fn administer(place: &Place, request: &Request) -> Result<Answer, Error> {
     let socket = place.admin_socket();
     let talk = || -> std::io::Result<Vec<u8>> {
         let mut stream = UnixStream::connect(&socket)?;
@@ -76,8 +98,7 @@ pub fn change(place: &Place, request: &Request) -> Result<Changed, Error> {
         Some(errno) => failed(&socket, errno),
         None => unclear(&socket, &error.to_string()),
     })?;
-    let answer = understand(&socket, &answer)?;
-    answer.changed.ok_or_else(|| unclear(&socket, "its answer does not say what was changed"))
+    understand(&socket, &answer)
 }
 
 fn understand(socket: &Path, bytes: &[u8]) -> Result<Answer, Error> {

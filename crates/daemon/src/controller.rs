@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use board::{Board, Place, Reading, Spans};
-use model::{Class, Dials, Kind, Nanos};
+use model::{Class, Dials, Domain, Kind, Nanos};
 use policy::slo::{self, Aim, Report, State, Typical};
 
 use crate::configuration::Policy;
@@ -43,14 +43,21 @@ pub struct Controller {
     state: State,
     looked: Nanos,
     seen: BTreeMap<Place, Seen>,
+    /// Requests that missed their objective, as far as the last look has told.
+    late: u64,
 }
 
 impl Controller {
+    /// Whether a request was late since this was last asked.
+    pub fn take_late(&mut self) -> bool {
+        std::mem::take(&mut self.late) > 0
+    }
+
     /// How the dials stand now, given what a person has set.
-    pub fn dials(&self, policy: &Policy) -> Dials {
+    pub fn dials(&self, policy: &Policy, domain: Domain) -> Dials {
         let plain = Dials { kind: policy.kind, ..Dials::default() };
         let turned = match policy.kind {
-            Kind::Slo => slo::dials_at(self.state.level(), plain),
+            Kind::Slo => slo::dials_at(self.state.level(), domain, plain),
             _ => plain,
         };
         policy.over(turned)
@@ -73,6 +80,7 @@ impl Controller {
 
     /// One look: turns the dials of the board, and tells which objectives were found to be impossible.
     pub fn look(&mut self, board: &Board, policy: &Policy, now: Nanos) -> Vec<Unattainable> {
+        let domain = board.settings().domain;
         let readings: Vec<(Place, Reading)> = board.seats().collect();
         self.seen.retain(|place, _| readings.iter().any(|(there, _)| there == place));
         let around = self.around(&readings, board.settings().tolerance, now);
@@ -81,10 +89,10 @@ impl Controller {
         let reports: Vec<(Place, Report)> =
             latency.map(|(place, reading)| (*place, self.report(*place, reading, &around))).collect();
         let plain: Vec<Report> = reports.iter().map(|(_, report)| *report).collect();
-        let tuned = slo::tune(self.dials(policy), self.state, &plain);
+        let tuned = slo::tune(self.dials(policy, domain), domain, self.state, &plain);
         self.state = tuned.1;
         // Not only when they have changed: anybody may have written there.
-        let dials = self.dials(policy).sane();
+        let dials = self.dials(policy, domain).sane();
         if board.dials() != dials {
             board.set_dials(&dials);
         }
@@ -114,6 +122,7 @@ impl Controller {
         let more = |now: u64, before: u64| u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
         let (requests, late) = (more(bursts, seen.bursts), more(missed, seen.missed));
         (seen.bursts, seen.missed) = (bursts, missed);
+        self.late += u64::from(late);
         Report { requests, missed: late, ..standing(reading, around) }
     }
 
@@ -202,6 +211,7 @@ mod tests {
             weight: 1,
             priority: 0,
             slo,
+            memory: None,
             name: b"",
             program: b"",
         };
@@ -242,10 +252,10 @@ mod tests {
         assert_eq!((stage.level(), stage.board.dials()), (START, Dials::default()));
         stage.go(200, us(1_000), us(2_000));
         assert_eq!(stage.level(), LEVELS - 1);
-        assert_eq!(stage.board.dials(), slo::dials_at(LEVELS - 1, Dials::default()));
+        assert_eq!(stage.board.dials(), slo::dials_at(LEVELS - 1, Domain::Isolated, Dials::default()));
         stage.go(20, us(1_400), us(2_900));
         assert!(stage.level() < START, "{}", stage.level());
-        assert_eq!(stage.board.dials(), slo::dials_at(stage.level(), Dials::default()));
+        assert_eq!(stage.board.dials(), slo::dials_at(stage.level(), Domain::Isolated, Dials::default()));
     }
 
     #[test]
@@ -295,7 +305,7 @@ mod tests {
         let policy = Policy { quiet: Some(us(77)), in_flight: Some(ms(3)), ..Policy::default() };
         let mut stage = Stage::new(policy, None);
         stage.go(200, us(1_000), us(2_000));
-        let top = slo::dials_at(LEVELS - 1, Dials::default());
+        let top = slo::dials_at(LEVELS - 1, Domain::Isolated, Dials::default());
         assert_eq!(stage.board.dials(), Dials { quiet: us(77), in_flight: ms(3), ..top });
     }
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::configuration::Mistake;
+
 #[derive(Debug, Error)]
 pub enum Error {
     #[error(transparent)]
@@ -15,12 +17,15 @@ pub enum Error {
     OpenFolder { path: PathBuf },
     #[error("{} is there and is no socket; move it away", .path.display())]
     NoSocket { path: PathBuf },
+    #[error("the service manager has opened {} as another kind of socket than this version needs; use its own units", .path.display())]
+    OtherSocket { path: PathBuf },
     #[error("the path {} is too long for a socket; name a shorter folder with EBB_RUNTIME_DIR", .path.display())]
     LongPath { path: PathBuf },
     #[error("a daemon runs already in {}; end it first, or let it serve", .folder.display())]
     Taken { folder: PathBuf },
-    #[error("{}{}: {message}", .path.display(), .line.map(|line| format!(":{line}")).unwrap_or_default())]
-    Configuration { path: PathBuf, line: Option<usize>, message: String },
+    /// All mistakes on one line.
+    #[error("{0}")]
+    Configuration(String),
     #[error("the shared domain needs MPS, and it cannot be had: {0}")]
     Mps(#[from] mps::Error),
     #[error("the system refuses what a daemon needs ({0}); see the limits of this process")]
@@ -31,9 +36,18 @@ pub enum Error {
     Forbidden { socket: PathBuf },
     #[error("the daemon at {} does not answer as it should ({reason}); it may be of another version", .socket.display())]
     Unclear { socket: PathBuf, reason: String },
+    #[error(transparent)]
+    Events(telemetry::Error),
     /// What the daemon says about a request that it does not grant.
     #[error("{0}")]
     Refused(String),
     #[error("the daemon was started and did not answer within {seconds} s{}; try `ebb daemon`", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
     Silent { seconds: u64, said: Option<String> },
+}
+
+impl Error {
+    pub(crate) fn configuration(mistakes: Vec<Mistake>) -> Error {
+        let all: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();
+        Error::Configuration(all.join("; "))
+    }
 }

@@ -13,21 +13,28 @@
 //! # The rooms
 //!
 //! * [`place`](Place): the folder with sockets, lock and log; `listener`: a socket that appears when it is ready
+//! * `manager`: the service manager, if one started us: what it is told, and the sockets it has opened
 //! * `server`: the one thread, connections, limits; [`serve`] is the whole life of a daemon
 //! * `registry`: boards, seats, tenants, ceilings applied; it knows no socket
 //! * `controller`: what came of the policy of a GPU, and how its dials are turned
+//! * `automatic`: which domain is chosen where the configuration leaves it open
+//! * `nvml`: who computes on a GPU without being a tenant
 //! * `shared`: the service without which contexts do not run at the same time, kept up by a thread of its own
+//! * [`traces`]: what happened when a request was late
 //! * [`request`], [`report`]: what can be asked in words, and what is answered
 //! * [`client`], [`start`]: the other end
 //!
 //! **Never in here:** PTX, kernels, handles of CUDA. A daemon that knows less can break less.
 
+mod automatic;
 mod configuration;
 mod controller;
 mod error;
 mod listener;
 mod log;
+mod manager;
 mod names;
+mod nvml;
 mod peer;
 mod place;
 mod registry;
@@ -39,11 +46,13 @@ pub mod client;
 pub mod report;
 pub mod request;
 pub mod start;
+pub mod traces;
 
+pub use automatic::{Choice, choice as domain_choice};
 pub use configuration::{
-    Ceiling, Ceilings, Configuration, Policy, Rule, Scope, Sockets, Subject,
-    usual_place as configuration_place,
+    APPLIED, Ceiling, Ceilings, Configuration, Holds, KEYS, Key, Loaded, Metrics, Mistake, Policy, Rule,
+    Scope, Sockets, Sources, Subject, Trace, Wanted, usual_place as configuration_place,
 };
 pub use error::Error;
 pub use place::Place;
-pub use server::{Options, Outcome, serve};
+pub use server::{Endpoint, Options, Outcome, Serve, serve};

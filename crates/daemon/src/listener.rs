@@ -3,10 +3,14 @@
 //! A socket appears under its name when it is ready, with its mode and its group, and not before: it is bound under
 //! another name, given away, told to listen, and then renamed over whatever a dead daemon left there. Who holds the lock of
 //! the folder may do so, since nobody else listens in it.
+//!
+//! A socket that a service manager has opened for us is there already, with the mode and the group that its unit names, and
+//! stays when we go: whoever connects meanwhile is served by the next daemon.
 
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -19,12 +23,13 @@ use crate::place::{fits, identity};
 /// As many as may knock before we open.
 const BACKLOG: i32 = 128;
 
-/// A socket with a name, which goes when this does.
+/// A socket with a name, which goes when this does, unless it is somebody else's.
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
     path: PathBuf,
     identity: (u64, u64),
+    inherited: bool,
 }
 
 impl Listener {
@@ -56,7 +61,26 @@ impl Listener {
             Ok((socket, identity))
         };
         let (socket, identity) = made().map_err(refused)?;
-        Ok(Listener { socket, path: path.to_owned(), identity })
+        Ok(Listener { socket, path: path.to_owned(), identity, inherited: false })
+    }
+
+    /// The socket with this name among those that somebody has opened for us, which it leaves; `None` if there is none.
+    pub fn adopt(
+        path: &Path,
+        kind: SocketType,
+        sockets: &mut Vec<OwnedFd>,
+    ) -> Result<Option<Listener>, Error> {
+        let Some(place) = sockets.iter().position(|socket| is_called(socket, path)) else { return Ok(None) };
+        let socket = sockets.swap_remove(place);
+        if rustix::net::sockopt::socket_type(&socket) != Ok(kind)
+            || rustix::net::sockopt::socket_acceptconn(&socket) != Ok(true)
+        {
+            return Err(Error::OtherSocket { path: path.to_owned() });
+        }
+        let refused = |source| Error::File { path: path.to_owned(), source };
+        rustix::io::ioctl_fionbio(&socket, true).map_err(|error| refused(error.into()))?;
+        let identity = identity(path).map_err(refused)?;
+        Ok(Some(Listener { socket, path: path.to_owned(), identity, inherited: true }))
     }
 
     /// The next who knocks, if anybody does.
@@ -78,11 +102,18 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if self.is_reachable() {
+        if !self.inherited && self.is_reachable() {
             // If it cannot be removed, the next daemon replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Whether a descriptor is a socket with this name.
+fn is_called(socket: &OwnedFd, path: &Path) -> bool {
+    let address = rustix::net::getsockname(socket).ok().and_then(|any| SocketAddrUnix::try_from(any).ok());
+    address
+        .is_some_and(|address| address.path_bytes().is_some_and(|name| name == path.as_os_str().as_bytes()))
 }
 
 /// Sees that nothing is at a path but perhaps the socket of a dead daemon, which is removed.
@@ -141,6 +172,27 @@ mod tests {
         assert!(!listener.is_reachable());
         drop(listener);
         assert!(path.exists());
+    }
+
+    #[test]
+    fn a_socket_that_was_opened_for_us_is_taken_and_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("s"), folder.path().join("other"));
+        let opened = || -> Vec<OwnedFd> {
+            let _ = fs::remove_file(&path);
+            vec![UnixStream::pair().unwrap().0.into(), UnixListener::bind(&path).unwrap().into()]
+        };
+        let mut sockets = opened();
+        assert!(Listener::adopt(&other, SocketType::STREAM, &mut sockets).unwrap().is_none());
+        let listener = Listener::adopt(&path, SocketType::STREAM, &mut sockets).unwrap().unwrap();
+        assert_eq!(sockets.len(), 1);
+        assert_eq!(listener.accept().unwrap_err(), rustix::io::Errno::AGAIN);
+        UnixStream::connect(&path).unwrap();
+        assert!(listener.accept().is_ok() && listener.is_reachable());
+        drop(listener);
+        assert!(path.exists(), "it is not ours to remove");
+        let wrong = Listener::adopt(&path, SocketType::SEQPACKET, &mut opened());
+        assert!(matches!(wrong, Err(Error::OtherSocket { .. })));
     }
 
     #[test]

@@ -31,14 +31,63 @@ pub struct Daemon {
     pub uptime_ns: u64,
     /// Where the configuration is, whether or not there is a file.
     pub configuration: Option<String>,
+    /// The files that were read, in their order.
+    #[serde(default)]
+    pub config_files: Vec<String>,
+    /// How many different configurations have been in force since the start, this one included.
+    #[serde(default)]
+    pub config_generation: u64,
+    /// Whether the files, as they were last read, are in force.
+    #[serde(default)]
+    pub config_ok: bool,
+    /// Why not.
+    #[serde(default)]
+    pub config_error: Option<String>,
+    /// When what is in force was last read, in nanoseconds since 1970.
+    #[serde(default)]
+    pub config_loaded_ns: u64,
+    /// How long ago that is.
+    #[serde(default)]
+    pub config_age_ns: u64,
     /// Registrations that were not granted since the start.
     pub refused: u64,
+    /// Connections that were closed since the start, of somebody who may not connect or has too many.
+    #[serde(default)]
+    pub turned_away: u64,
+    /// Messages that were too long, or none at all.
+    #[serde(default)]
+    pub malformed: u64,
     /// How tenants share a GPU here.
     #[serde(default)]
     pub domain: String,
+    /// Why that, where the daemon was to choose.
+    #[serde(default)]
+    pub domain_choice: Option<DomainChoice>,
     /// The daemon's own MPS, in the shared domain of a real GPU.
     #[serde(default)]
     pub mps: Option<Mps>,
+    /// Where metrics are served, if they are.
+    #[serde(default)]
+    pub metrics: Option<String>,
+}
+
+/// A key of the configuration that is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// With its table: `token.quantum`. Every rule about ceilings is a `ceiling`, in the order in which they are asked.
+    pub key: String,
+    pub value: String,
+    /// File and line; `null` is the default.
+    pub from: Option<String>,
+}
+
+/// Why a daemon chose its domain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainChoice {
+    /// In a word, as `docs/policies.md` lists them.
+    pub why: String,
+    /// And in a sentence.
+    pub reason: String,
 }
 
 /// NVIDIA's multi-process service, as the daemon keeps it.
@@ -64,6 +113,9 @@ pub struct Gpu {
     /// Which policy decides, and how its dials stand now.
     #[serde(default)]
     pub policy: Option<Policy>,
+    /// How often somebody had written over what only the daemon writes on the board.
+    #[serde(default)]
+    pub tampered: u64,
     /// Who may put best-effort work on the GPU now.
     pub token: Option<Holder>,
     pub processes: Vec<Process>,
@@ -134,6 +186,12 @@ pub struct Process {
     pub decision: Option<Decision>,
     /// The timeslice that was set; `null` means the driver's own.
     pub slice_ns: Option<u64>,
+    /// What it has of the GPU's memory.
+    #[serde(default)]
+    pub memory_used_bytes: u64,
+    /// What all processes of its tenant may have together; `null`: there is no limit.
+    #[serde(default)]
+    pub memory_limit_bytes: Option<u64>,
     /// Of the GPU time of all on this GPU, in thousandths.
     pub share_permille: u64,
     /// Since it last showed life; `null`: it never has.
@@ -207,6 +265,8 @@ impl State {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     pub submissions: u64,
+    #[serde(default)]
+    pub launches: u64,
     pub gpu_ns: u64,
     pub held_ns: u64,
     pub wait_ns: u64,
@@ -230,9 +290,14 @@ pub struct Counters {
     pub bursts: u64,
     pub burst_ns: u64,
     pub bursts_unended: u64,
+    #[serde(default)]
+    pub marked: u64,
     pub slo_missed: u64,
     pub daemon_losses: u64,
     pub refusals: u64,
+    /// Allocations that would have gone beyond the limit of memory.
+    #[serde(default)]
+    pub memory_denials: u64,
 }
 
 /// A histogram in three numbers.

@@ -1,12 +1,13 @@
 //! What may be asked in words: JSON, one request to a message or a line.
 //!
-//! On the tenants' socket come `attend` and `status`, on the admin socket `set`, `pause`, `resume` and `status`. A key
+//! On the tenants' socket come `attend`, `status` and `configuration`, on the admin socket `set`, `pause`, `resume`, `reload`
+//! and what is only read. A key
 //! that is not known is an error, since whoever sends it wants something that would not happen.
 
-use model::{Class, Nanos};
+use model::{Bytes, Class, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::report::Report;
+use crate::report::{Entry, Report};
 
 /// The longest request; a registration is shorter.
 pub const LONGEST: usize = 4096;
@@ -33,6 +34,9 @@ pub enum Request {
         /// In nanoseconds; nought takes the objective away.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slo_p99_ns: Option<u64>,
+        /// What all its processes may have together; nought takes the limit away.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory_limit_bytes: Option<u64>,
     },
     Pause {
         target: String,
@@ -40,6 +44,10 @@ pub enum Request {
     Resume {
         target: String,
     },
+    /// What is in force, key by key.
+    Configuration,
+    /// "Read your configuration again."
+    Reload,
 }
 
 /// The answer to a request.
@@ -58,6 +66,21 @@ pub struct Answer {
     /// To what changes: whom it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Changed>,
+    /// To `configuration`. What no file says is not among it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Vec<Entry>>,
+    /// To `reload`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reloaded: Option<Reloaded>,
+}
+
+/// What came of reading a configuration again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// Of what is in force now.
+    pub config_generation: u64,
+    /// Whether that is another one than before.
+    pub changed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +121,14 @@ impl Answer {
         Answer { ok: true, changed: Some(changed), ..Answer::default() }
     }
 
+    pub fn configuration(entries: Vec<Entry>) -> Answer {
+        Answer { ok: true, configuration: Some(entries), ..Answer::default() }
+    }
+
+    pub fn reloaded(reloaded: Reloaded) -> Answer {
+        Answer { ok: true, reloaded: Some(reloaded), ..Answer::default() }
+    }
+
     /// As one line.
     pub fn line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).expect("strings and integers can be written");
@@ -114,6 +145,7 @@ pub struct Wish {
     pub priority: Option<u32>,
     /// The inner one is what it becomes.
     pub slo: Option<Option<Nanos>>,
+    pub memory: Option<Option<Bytes>>,
     pub paused: Option<bool>,
 }
 
@@ -131,11 +163,12 @@ impl Request {
     /// Whom a request would change, and how; `None` for one that changes nothing.
     pub fn wish(&self) -> Option<Result<(&str, Wish), String>> {
         match self {
-            Request::Attend { .. } | Request::Status => None,
+            Request::Attend { .. } | Request::Status | Request::Configuration | Request::Reload => None,
             Request::Pause { target } => Some(Ok((target, Wish { paused: Some(true), ..Wish::default() }))),
             Request::Resume { target } => Some(Ok((target, Wish { paused: Some(false), ..Wish::default() }))),
-            Request::Set { target, class, weight, priority, slo_p99_ns } => {
-                let wish = wish(class.as_deref(), *weight, *priority, *slo_p99_ns);
+            Request::Set { target, class, weight, priority, slo_p99_ns, memory_limit_bytes } => {
+                let amounts = (*slo_p99_ns, *memory_limit_bytes);
+                let wish = wish(class.as_deref(), *weight, *priority, amounts);
                 Some(wish.map(|wish| (target.as_str(), wish)))
             }
         }
@@ -146,7 +179,7 @@ fn wish(
     class: Option<&str>,
     weight: Option<u32>,
     priority: Option<u32>,
-    slo: Option<u64>,
+    (slo, memory): (Option<u64>, Option<u64>),
 ) -> Result<Wish, String> {
     let class: Option<Class> = class.map(str::parse).transpose().map_err(|error| format!("{error}"))?;
     if weight.is_some_and(|weight| !(1..=board::HIGHEST_WEIGHT).contains(&weight)) {
@@ -156,7 +189,8 @@ fn wish(
         return Err(format!("a priority is a number from 0 to {}", board::HIGHEST_PRIORITY));
     }
     let slo = slo.map(|slo| (slo != 0).then_some(Nanos(slo)));
-    let wish = Wish { class, weight, priority, slo, paused: None };
+    let memory = memory.map(|memory| (memory != 0).then_some(Bytes(memory)));
+    let wish = Wish { class, weight, priority, slo, memory, paused: None };
     if wish == Wish::default() {
         return Err("nothing is asked to be changed".to_owned());
     }
@@ -178,6 +212,7 @@ mod tests {
                 weight: None,
                 priority: Some(3),
                 slo_p99_ns: Some(0),
+                memory_limit_bytes: Some(1 << 30),
             },
         ];
         for request in requests {
@@ -198,12 +233,14 @@ mod tests {
 
     #[test]
     fn wishes_are_checked() {
-        let set = |class: Option<&str>, weight, priority| wish(class, weight, priority, None);
+        let set = |class: Option<&str>, weight, priority| wish(class, weight, priority, (None, None));
         assert_eq!(set(Some("latency"), None, None).unwrap().class, Some(Class::Latency));
         assert!(set(Some("fast"), None, None).unwrap_err().contains("best-effort"));
         assert!(set(None, Some(0), None).is_err() && set(None, Some(1001), None).is_err());
         assert!(set(None, None, Some(10)).is_err());
         assert!(set(None, None, None).unwrap_err().contains("nothing"));
-        assert_eq!(wish(None, None, None, Some(0)).unwrap().slo, Some(None));
+        assert_eq!(wish(None, None, None, (Some(0), None)).unwrap().slo, Some(None));
+        assert_eq!(wish(None, None, None, (None, Some(0))).unwrap().memory, Some(None));
+        assert_eq!(wish(None, None, None, (None, Some(9))).unwrap().memory, Some(Some(Bytes(9))));
     }
 }

@@ -62,7 +62,8 @@ fn start(place: &Place, program: &Path) -> Result<(), Error> {
 pub fn detach(program: &Path, words: &[std::ffi::OsString]) -> Result<(), Error> {
     // SAFETY: marks descriptors to be closed when another program begins, and touches no memory. Where the kernel does
     // not know this, they stay open, as in any other program.
-    let _ = unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) };
+    // By number: the function is younger than the oldest libc that packages are built for.
+    let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     let mut command = Command::new(program);
     command.args(words).arg(DETACHED).current_dir("/");
     command.spawn().map_err(|source| Error::File { path: program.to_owned(), source })?;
@@ -80,9 +81,9 @@ pub fn settle() {
 fn clean(command: &mut Command, log: &File) -> Result<(), Error> {
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
     for (name, _) in std::env::vars_os() {
-        let ours = name.to_str().is_some_and(|name| name.starts_with("EBB_"));
-        let loaders = name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH";
-        if (ours && name != "EBB_RUNTIME_DIR" && name != "EBB_DAEMON_IDLE") || loaders {
+        let begins = |with| name.to_str().is_some_and(|name| name.starts_with(with));
+        let commands = begins("EBB_") && !begins("EBB_DAEMON_") && name != "EBB_RUNTIME_DIR";
+        if commands || name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH" {
             command.env_remove(name);
         }
     }

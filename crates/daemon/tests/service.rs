@@ -6,13 +6,15 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::Duration;
 
 use board::link::{Reason, Registration};
 use common::{Actor, Daemon, folder, register, registration, wait_for};
 use daemon::request::Request;
-use daemon::{Error, client};
-use model::{Class, Kind, Nanos};
+use daemon::{Error, Place, client};
+use model::{Bytes, Class, Kind, Nanos};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -103,6 +105,44 @@ fn tenants_outlive_their_daemon_and_find_the_next_one() {
     assert!(new.sit(again.place).is_ok() && next.processes().len() == 1);
     drop(connection);
     assert!(seat.is_mine(), "the old board is nobody's but ours");
+}
+
+#[test]
+fn a_service_manager_opens_its_sockets_and_hears_how_it_is() {
+    let folder = folder();
+    let place = Place::at(folder.path());
+    let path = folder.path().join("notify");
+    let ear = UnixDatagram::bind(&path).unwrap();
+    ear.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let heard = |wanted: &str| {
+        let mut words = [0; 256];
+        loop {
+            let length = ear.recv(&mut words).unwrap();
+            if words[..length].starts_with(wanted.as_bytes()) {
+                return;
+            }
+        }
+    };
+    let tenants = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    rustix::net::bind(&tenants, &SocketAddrUnix::new(place.socket()).unwrap()).unwrap();
+    rustix::net::listen(&tenants, 8).unwrap();
+    let admins = UnixListener::bind(place.admin_socket()).unwrap();
+    let settings = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "60000000")];
+    let mut daemon = Actor::activated(folder.path(), &settings, [tenants, admins.into()]);
+    heard("READY=1");
+    let (_connection, _, granted) = register(&place, &registration("early")).unwrap();
+    assert!(client::report(&place).is_ok());
+    let pause = Request::Pause { target: "early".to_owned() };
+    assert_eq!(client::change(&place, &pause).unwrap().processes, [std::process::id()]);
+    heard("WATCHDOG=1");
+    daemon.signal(Signal::HUP);
+    heard("RELOADING=1");
+    heard("READY=1");
+    daemon.signal(Signal::TERM);
+    heard("STOPPING=1");
+    assert_eq!(daemon.said("outcome"), "Served");
+    assert!(place.socket().exists() && place.admin_socket().exists(), "they are the manager's");
+    assert!(granted.generation != 0);
 }
 
 #[test]
@@ -256,10 +296,12 @@ fn admins_change_tenants_and_nobody_else_does() {
         weight: Some(weight),
         priority: Some(2),
         slo_p99_ns: Some(20_000_000),
+        memory_limit_bytes: Some(1 << 30),
     };
     client::change(&daemon.place, &set("0000000000000001", 7)).unwrap();
     let terms = seat.terms();
     assert_eq!((terms.class, terms.weight, terms.priority), (Class::Latency, 7, 2));
+    assert_eq!(terms.memory, Some(Bytes(1 << 30)));
     for (request, reason) in [(set("train", 0), "weight"), (set("nobody", 1), "no tenant nobody")] {
         let error = client::change(&daemon.place, &request).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
@@ -268,4 +310,76 @@ fn admins_change_tenants_and_nobody_else_does() {
     let error = client::ask(&daemon.place, &pause).unwrap_err().to_string();
     assert!(error.contains("admin socket"), "{error}");
     assert_eq!(seat.terms(), terms);
+}
+
+/// A daemon with a folder for its configuration.
+fn configured(main: &str) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    fs::create_dir_all(folder.path().join("ebb/conf.d")).unwrap();
+    write(&folder, "ebb.toml", main);
+    let daemon = Daemon::start(folder.path());
+    (folder, daemon)
+}
+
+/// Replaces a file of the configuration, as editors do.
+fn write(folder: &tempfile::TempDir, name: &str, text: &str) {
+    let path = folder.path().join("ebb").join(name);
+    fs::write(path.with_extension("new"), format!("schema_version = 1\n{text}\n")).unwrap();
+    fs::rename(path.with_extension("new"), path).unwrap();
+}
+
+#[test]
+fn files_that_change_are_read_without_a_word_and_a_wrong_one_changes_nothing() {
+    let (folder, daemon) = configured("[token]\nquantum = \"40ms\"");
+    let (_connection, board, _) = register(&daemon.place, &registration("any")).unwrap();
+    let quantum = || board.settings().quantum.0 / 1_000_000;
+    let first = daemon.report().daemon;
+    assert_eq!((first.config_generation, first.config_ok, first.config_files.len()), (1, true, 1));
+    write(&folder, "conf.d/10-site.toml", "[token]\nquantum = \"30ms\"");
+    wait_for("the folder's file", || quantum() == 30);
+    let second = daemon.report().daemon;
+    assert_eq!((second.config_generation, second.config_files.len()), (2, 2));
+    assert!(second.config_loaded_ns > first.config_loaded_ns);
+    write(&folder, "conf.d/20-more.toml", "[token]\nquantum = \"none\"\nidel = \"1ms\"");
+    wait_for("an error", || !daemon.report().daemon.config_ok);
+    let wrong = daemon.report();
+    let error = wrong.daemon.config_error.unwrap();
+    assert!(error.contains("20-more.toml:3: ") && error.contains("20-more.toml:4: unknown key"), "{error}");
+    assert!(wrong.sentences[0].contains("last good"), "{:?}", wrong.sentences);
+    assert_eq!((wrong.daemon.config_generation, quantum()), (2, 30));
+    fs::remove_file(folder.path().join("ebb/conf.d/20-more.toml")).unwrap();
+    wait_for("the error to go", || daemon.report().daemon.config_ok);
+    assert_eq!(daemon.report().daemon.config_generation, 2, "it is what it was");
+    fs::remove_dir_all(folder.path().join("ebb/conf.d")).unwrap();
+    wait_for("the file alone", || quantum() == 40);
+    assert_eq!(daemon.report().daemon.config_generation, 3);
+}
+
+#[test]
+fn a_configuration_that_did_not_exist_is_found_when_it_does() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    assert!(daemon.report().daemon.config_files.is_empty());
+    fs::create_dir(folder.path().join("ebb")).unwrap();
+    write(&folder, "ebb.toml", "[policy]\nkind = \"fair\"");
+    wait_for("the file", || daemon.report().daemon.config_generation == 2);
+    let entries = client::configuration(&daemon.place).unwrap();
+    let (key, value) = (entries[0].key.as_str(), entries[0].value.as_str());
+    assert_eq!((key, value, entries.len()), ("policy.kind", "fair", 1));
+    assert!(entries[0].from.as_ref().unwrap().ends_with("ebb/ebb.toml:3"), "{entries:?}");
+}
+
+#[test]
+fn an_admin_has_the_configuration_read_and_hears_what_came_of_it() {
+    let (folder, daemon) = configured("[token]\nquantum = \"40ms\"");
+    let again = client::reload(&daemon.place).unwrap();
+    assert_eq!((again.config_generation, again.changed), (1, false));
+    write(&folder, "conf.d/50-apply.toml", "[token]\nquantum = \"30ms\"");
+    assert_eq!(client::reload(&daemon.place).unwrap().config_generation, 2);
+    write(&folder, "conf.d/50-apply.toml", "[token]\nquantum = \"none\"");
+    let refused = client::reload(&daemon.place).unwrap_err().to_string();
+    assert!(refused.contains("50-apply.toml:3: `none` is no time"), "{refused}");
+    // Not where tenants come in.
+    let refused = client::ask(&daemon.place, &Request::Reload).unwrap_err().to_string();
+    assert!(refused.contains("admin socket"), "{refused}");
 }

@@ -20,6 +20,9 @@ pub struct Kernel {
     pub parameters: Vec<Parameter>,
     /// Where the control words lie among the bytes of the parameters. 0 for a refused kernel, which takes none.
     pub control_offset: u32,
+    /// Whether launches of it and of others like it may overlap: it waits by itself, before it does anything, until the launch
+    /// before it is complete; and it lets no launch behind it begin before all its blocks have ended.
+    pub overlaps: bool,
 }
 
 /// Where a parameter lies among the bytes that a kernel is launched with.

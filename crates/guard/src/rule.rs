@@ -17,6 +17,12 @@
 //! With the stop word alone it could only be lowered at a moment when every stream of the process is at rest, and there
 //! need not be one when streams wait for each other (`lanes` finds both).
 //!
+//! # Launches that overlap
+//!
+//! A launch may begin, and read its words, before the one before it is complete, if all blocks of that one have ended, if those
+//! that were turned away made sure before that this is seen, and if it waits for the rest before it does more. `lanes` tries
+//! that too, and what happens without each of these.
+//!
 //! # The ordered rule
 //!
 //! All blocks of an attempt meet at one cell. The first to come moves the limit behind itself, to the next multiple of

@@ -114,3 +114,13 @@ extern "C" __global__ void without_parameters() { __nanosleep(10); }
 
 // A name that says enough.
 extern "C" __global__ void ncclDevKernel_Test(int* y) { y[threadIdx.x] = 1; }
+
+// Lets the next launch begin before it has ended, where there is such a thing.
+extern "C" __global__ void lets_begin(const float* x, float* y) {
+  const float value = x[threadIdx.x];
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  if (value > 0) asm volatile("griddepcontrol.launch_dependents;");
+#endif
+  y[threadIdx.x] = value;
+}

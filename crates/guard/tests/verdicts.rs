@@ -9,11 +9,12 @@ const PLAIN: Verdict = Verdict::Guard(Rule::Plain);
 const ORDERED: Verdict = Verdict::Guard(Rule::Ordered);
 
 /// What the kernels of `kernels.cu` are, whatever they are compiled for.
-const EXPECTED: [(&str, Verdict); 14] = [
+const EXPECTED: [(&str, Verdict); 15] = [
     ("plain", PLAIN),
     ("plain_loop", PLAIN),
     ("plain_shared", PLAIN),
     ("last_block", PLAIN),
+    ("lets_begin", PLAIN),
     ("look_back", ORDERED),
     ("semaphore", ORDERED),
     ("volatile_spin", ORDERED),
@@ -54,6 +55,18 @@ fn guarded_kernels_take_control_words_behind_their_parameters() {
         assert_eq!(places, [(0, 4), (8, 8), (16, 8), (24, 4)], "sm_{architecture}");
         assert_eq!(plain.control_offset, 32, "sm_{architecture}");
         assert_eq!(find("counts").expect("it is there").control_offset, 0, "a refused kernel takes none");
+    }
+}
+
+/// Of machine code, every guarded kernel of architectures that can do it.
+#[test]
+fn launches_overlap_from_sm_90_on() {
+    for architecture in ARCHITECTURES {
+        let rewritten = rewrite_cubin(&image(architecture)).expect("it is a cubin");
+        for kernel in rewritten.kernels {
+            let can = !architecture.starts_with('8') && matches!(kernel.verdict, Verdict::Guard(_));
+            assert_eq!(kernel.overlaps, can, "{} of sm_{architecture}", kernel.name);
+        }
     }
 }
 

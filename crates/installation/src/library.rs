@@ -86,10 +86,15 @@ impl Library {
 
     /// The driver's version, `580.159.04` for `libcuda.so.580.159.04`.
     pub fn version(&self) -> Option<&str> {
-        let version = self.real_path.file_name()?.to_str()?.strip_prefix("libcuda.so.")?;
-        // Jetson's library is `libcuda.so.1.1`, which is not the version of anything.
-        crate::machine::is_driver_version(version).then_some(version)
+        version(&self.real_path)
     }
+}
+
+/// The version of the driver whose library a file is, links followed, as its name tells.
+pub fn version(real_path: &Path) -> Option<&str> {
+    let version = real_path.file_name()?.to_str()?.strip_prefix("libcuda.so.")?;
+    // Jetson's library is `libcuda.so.1.1`, which is not the version of anything.
+    crate::machine::is_driver_version(version).then_some(version)
 }
 
 type Contents = (Architecture, Option<String>, Vec<Export>);

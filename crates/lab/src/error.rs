@@ -35,6 +35,11 @@ pub enum Error {
     File { path: PathBuf, source: io::Error },
     #[error("{} holds results of {before}, which do not mix with those of {now}; name another folder", .path.display())]
     OtherDevice { path: PathBuf, before: String, now: String },
+    #[error(
+        "an SLO of so many times its p99 alone cannot be told for {tenant} of {scenario}, which was never run alone for so \
+         long; run the mode `alone` too, or first with the same --out"
+    )]
+    NeverAlone { scenario: String, tenant: String },
     #[error(transparent)]
     Absent(Absence),
     #[error(transparent)]

@@ -82,10 +82,14 @@ pub enum Call {
     Burst,
     /// `ioctl` of the C library, with a request that is not the driver's.
     Ioctl,
+    /// `cuLaunchKernel`, guarded, in a stream of its own ([`Guarding`](crate::Guarding)).
+    Guarded,
+    /// The same in the default stream.
+    GuardedDefault,
 }
 
 impl Call {
-    const ALL: [Call; 8] = [
+    const FORWARDED: [Call; 8] = [
         Call::Forwarded,
         Call::Query,
         Call::Record,
@@ -96,10 +100,13 @@ impl Call {
         Call::Ioctl,
     ];
 
+    /// What is measured on the software GPU, in a process that guards every launch.
+    pub const GUARDED: [Call; 2] = [Call::Guarded, Call::GuardedDefault];
+
     /// What is measured in a process that is a tenant of this class, or none.
     pub fn within(class: Option<Class>) -> &'static [Call] {
         match class {
-            None => &Call::ALL,
+            None => &Call::FORWARDED,
             Some(_) => &[Call::Query, Call::Record, Call::Launch, Call::LaunchExtended, Call::Burst],
         }
     }
@@ -114,6 +121,8 @@ impl Call {
             Call::LaunchExtended => "cuLaunchKernelEx",
             Call::Burst => "cuLaunchKernel+cuStreamSynchronize",
             Call::Ioctl => "ioctl",
+            Call::Guarded => "cuLaunchKernel,guarded",
+            Call::GuardedDefault => "cuLaunchKernel,guarded,default",
         }
     }
 
@@ -121,6 +130,8 @@ impl Call {
     pub fn bar(self, class: Option<Class>) -> f64 {
         match (self, class) {
             (Call::Forwarded | Call::Ioctl, _) => 20.0,
+            // What a launch of a best-effort tenant may cost.
+            (Call::Guarded | Call::GuardedDefault, _) => 500.0,
             (Call::Burst, None) => 100.0,
             (_, None) => 50.0,
             // A launch that neither begins nor ends a burst; a whole burst may cost what a launch of the others may.
@@ -164,7 +175,8 @@ impl FromStr for Cost {
         let read = || {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             let [name, threads, direct, through] = words[..] else { return None };
-            let call = Call::ALL.into_iter().find(|call| call.name() == name)?;
+            let mut calls = Call::FORWARDED.into_iter().chain(Call::GUARDED);
+            let call = calls.find(|call| call.name() == name)?;
             let (direct, through) = (direct.parse().ok()?, through.parse().ok()?);
             Some(Cost { call, threads: threads.parse().ok()?, direct, through })
         };
@@ -325,7 +337,7 @@ impl Functions {
                 // SAFETY: a handle that the driver does not look at.
                 unsafe { (self.synchronize)(stream) }
             }),
-            Call::Ioctl => Nanos::ZERO,
+            Call::Ioctl | Call::Guarded | Call::GuardedDefault => Nanos::ZERO,
         }
     }
 }
@@ -344,7 +356,7 @@ fn handle<T>(number: usize) -> *mut T {
 }
 
 /// CPU time of the calling thread.
-fn thread_time() -> Nanos {
+pub(crate) fn thread_time() -> Nanos {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
@@ -421,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_cost_travels_as_a_line() {
-        for &call in Call::within(None) {
+        for call in Call::FORWARDED.into_iter().chain(Call::GUARDED) {
             let cost = Cost { call, threads: 8, direct: 2.5, through: 10.125 };
             assert_eq!(cost.to_string().parse::<Cost>().unwrap(), cost);
         }

@@ -16,7 +16,8 @@
 //! * `driver`: a small client of any `libcuda.so.1`; `probe`: what a driver says about itself
 //! * `tenant`: synthetic tenants that leave checkable traces; `report`: what one measured, and how that travels;
 //!   `experiment`: several of them, started together
-//! * `digest`: a computation that forgives nothing; `bench`: the speed of a software GPU; `forwarding`: the cost of a shim
+//! * `digest`: a computation that forgives nothing; `bench`: the speed of a software GPU; `forwarding`: the cost of a shim;
+//!   `guarded`: that of a guarded launch
 
 mod bench;
 pub mod campaign;
@@ -26,6 +27,7 @@ mod driver;
 mod error;
 mod experiment;
 mod forwarding;
+mod guarded;
 pub mod modes;
 pub mod player;
 mod probe;
@@ -40,7 +42,8 @@ pub use digest::digest;
 pub use error::Error;
 pub use experiment::{Actor, Experiment, Outcome};
 pub use forwarding::{Call, Cost, Forwarding, StartUp, started};
+pub use guarded::Guarding;
 pub use probe::{Gpu, Probe, probe};
 pub use quantiles::Quantiles;
 pub use report::Report;
-pub use tenant::{Job, REQUEST_LAUNCHES, serve};
+pub use tenant::{Job, PREPARED_LAUNCHES, REQUEST_LAUNCHES, Scene, serve};

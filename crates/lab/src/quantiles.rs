@@ -16,6 +16,17 @@ impl Quantiles {
         self.0.len()
     }
 
+    /// In ascending order.
+    pub fn samples(&self) -> &[Nanos] {
+        &self.0
+    }
+
+    /// The share of the samples that are no larger; `None` without samples.
+    pub fn within(&self, limit: Nanos) -> Option<f64> {
+        let count = self.0.partition_point(|sample| *sample <= limit);
+        (!self.0.is_empty()).then(|| count as f64 / self.0.len() as f64)
+    }
+
     /// The smallest sample that is not below a share of `q` of all samples; `None` without samples.
     pub fn at(&self, q: f64) -> Option<Nanos> {
         let rank = (q * self.0.len() as f64).ceil() as usize;
@@ -36,6 +47,15 @@ mod tests {
         assert_eq!(quantiles.at(1.0), Some(Nanos(100)));
         assert_eq!(quantiles.at(0.0), Some(Nanos(1)));
         assert_eq!(Quantiles::default().at(0.5), None);
+    }
+
+    #[test]
+    fn known_shares() {
+        let quantiles = Quantiles::of((1..=100).rev().map(Nanos).collect());
+        assert_eq!(quantiles.within(Nanos(99)), Some(0.99));
+        assert_eq!(quantiles.within(Nanos::ZERO), Some(0.0));
+        assert_eq!(quantiles.within(Nanos(1000)), Some(1.0));
+        assert_eq!(Quantiles::default().within(Nanos(1)), None);
     }
 
     proptest! {

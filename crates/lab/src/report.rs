@@ -5,23 +5,22 @@ use std::str::FromStr;
 
 use model::Nanos;
 
-use crate::Error;
+use crate::{Error, Quantiles};
 
 /// The outcome of one tenant in one phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Requests answered, or iterations finished.
     pub done: u64,
     /// Of those, the ones whose results were right.
     pub right: u64,
-    /// Latency from scheduled arrival; zero for a tenant without requests.
-    pub p50: Nanos,
-    pub p99: Nanos,
-    pub max: Nanos,
     /// How long the tenant worked.
     pub span: Nanos,
     /// How long the GPU was busy with it: the blocks' own time, without anything that launching them adds.
     pub busy: Nanos,
+    /// Of each request, from its scheduled arrival; a tenant without requests has none. All of them, since what counts as in
+    /// time is known when the tenant has been seen alone.
+    pub latencies: Quantiles,
 }
 
 impl Report {
@@ -35,6 +34,15 @@ impl Report {
         if self.span == Nanos::ZERO { 0.0 } else { self.busy.as_secs_f64() / self.span.as_secs_f64() }
     }
 
+    /// The latency that such a share of the requests kept; zero for a tenant without requests.
+    pub fn latency(&self, share: f64) -> Nanos {
+        self.latencies.at(share).unwrap_or_default()
+    }
+
+    pub fn p99(&self) -> Nanos {
+        self.latency(0.99)
+    }
+
     pub fn all_right(&self) -> bool {
         self.done > 0 && self.right == self.done
     }
@@ -42,8 +50,9 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { done, right, p50, p99, max, span, busy } = self;
-        write!(f, "report {done} {right} {} {} {} {} {}", p50.0, p99.0, max.0, span.0, busy.0)
+        let Report { done, right, span, busy, latencies } = self;
+        write!(f, "report {done} {right} {} {}", span.0, busy.0)?;
+        latencies.samples().iter().try_for_each(|latency| write!(f, " {}", latency.0))
     }
 }
 
@@ -57,10 +66,9 @@ impl FromStr for Report {
             return Err(refused());
         }
         let numbers: Vec<u64> = words.map(str::parse).collect::<Result<_, _>>().map_err(|_| refused())?;
-        let [done, right, times @ ..] = &numbers[..] else { return Err(refused()) };
-        let &[p50, p99, max, span, busy] = times else { return Err(refused()) };
-        let [p50, p99, max, span, busy] = [p50, p99, max, span, busy].map(Nanos);
-        Ok(Report { done: *done, right: *right, p50, p99, max, span, busy })
+        let &[done, right, span, busy, ref latencies @ ..] = &numbers[..] else { return Err(refused()) };
+        let latencies = Quantiles::of(latencies.iter().copied().map(Nanos).collect());
+        Ok(Report { done, right, span: Nanos(span), busy: Nanos(busy), latencies })
     }
 }
 
@@ -70,16 +78,20 @@ mod tests {
 
     #[test]
     fn a_report_survives_the_journey() {
-        let [p50, p99, max, span, busy] = [1, 2, 3, 4, 1].map(Nanos);
-        let report = Report { done: 7, right: 6, p50, p99, max, span, busy };
+        let latencies = Quantiles::of([3, 1, 2].map(Nanos).to_vec());
+        let report = Report { done: 7, right: 6, span: Nanos(4), busy: Nanos(1), latencies };
         assert_eq!(report.to_string().parse::<Report>().unwrap(), report);
         assert!(!report.all_right());
-        assert_eq!(report.busy_share(), 0.25);
+        assert_eq!((report.busy_share(), report.p99()), (0.25, Nanos(3)));
+        let iterations = Report { latencies: Quantiles::default(), ..report };
+        assert_eq!(iterations.to_string().parse::<Report>().unwrap(), iterations);
+        assert_eq!(iterations.p99(), Nanos::ZERO);
     }
 
     #[test]
     fn a_torn_line_is_refused() {
         assert!("report 1 2 3".parse::<Report>().is_err());
+        assert!("report 1 2 3 4 5 x".parse::<Report>().is_err());
         assert!("repor".parse::<Report>().is_err());
     }
 }

@@ -1,17 +1,19 @@
 //! The synthetic tenants, of the shape measured on an H200: requests of a few short launches, and an endless
-//! job of grids that fill the GPU.
+//! job of grids that fill the GPU. Of each there are two, by *scene*.
 //!
 //! A tenant is a process of its own. It says `ready` when it has a context and its kernel, waits for a line
 //! on standard input, works for the given time with `progress` lines in between, and ends with its report. It ends
 //! early when its standard input ends after that line: whoever started it wants no more of it, or is no more.
 
+use std::fmt;
 use std::io::{BufRead, Write};
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use model::{Class, Nanos};
+use model::{Class, Nanos, UnknownWord};
 use scenario::Draw;
 
 use crate::driver::{Driver, Function};
@@ -24,8 +26,38 @@ const MULTIPROCESSORS: u32 = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
     pub class: Class,
+    pub scene: Scene,
     pub span: Duration,
     pub seed: u64,
+}
+
+/// What the tenants are like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scene {
+    /// Requests come by chance and hand over all their launches at once; best-effort blocks are long.
+    #[default]
+    Bursts,
+    /// A request prepares its launches one by one, for most of its time, and the next one follows at once: nearly all the time
+    /// that the GPU is idle lies inside requests. Best-effort blocks are short.
+    LaunchBound,
+}
+
+impl fmt::Display for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Scene::Bursts => "bursts",
+            Scene::LaunchBound => "launch-bound",
+        })
+    }
+}
+
+impl FromStr for Scene {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Scene, UnknownWord> {
+        let named = [Scene::Bursts, Scene::LaunchBound].into_iter().find(|scene| scene.to_string() == word);
+        named.ok_or_else(|| UnknownWord { word: word.to_owned(), expected: "bursts, launch-bound" })
+    }
 }
 
 /// Launches per request, their blocks' length, and the mean time between arrivals: a model that answers in some
@@ -33,12 +65,21 @@ pub struct Job {
 pub const REQUEST_LAUNCHES: u32 = 8;
 const REQUEST_BLOCK: Nanos = Nanos::from_micros(200);
 const ARRIVALS: Duration = Duration::from_millis(16);
-/// One best-effort iteration: so many waves of blocks of this length, one block to an SM.
-const WAVES: u32 = 20;
-const ITERATION_BLOCK: Nanos = Nanos::from_micros(1000);
+/// A request that is bound by its launches: to prepare each takes ten times as long as it runs.
+pub const PREPARED_LAUNCHES: u32 = 20;
+const PREPARED_BLOCK: Nanos = Nanos::from_micros(100);
+const PREPARATION: Duration = Duration::from_millis(1);
 /// So much shared memory that an SM has room for one block.
 const WHOLE_SM: u32 = 200 << 10;
 const THREADS: u32 = 32;
+
+/// One best-effort iteration: so many waves of blocks of this length, one block to an SM.
+fn iteration(scene: Scene) -> (u32, Nanos) {
+    match scene {
+        Scene::Bursts => (20, Nanos::from_micros(1000)),
+        Scene::LaunchBound => (400, Nanos::from_micros(100)),
+    }
+}
 
 /// Runs a tenant to its end, talking over the given streams.
 pub fn serve(
@@ -58,6 +99,7 @@ pub fn serve(
         });
     }
     let report = match job.class {
+        Class::Latency if job.scene == Scene::LaunchBound => tenant.answer_one_by_one(job, out)?,
         Class::Latency => tenant.answer_requests(job, out)?,
         Class::BestEffort => tenant.iterate(job, out)?,
     };
@@ -140,11 +182,34 @@ impl Tenant {
             right += u64::from(trace.is_right(&self.driver)?);
             progress(out, &mut said, begin.elapsed(), job.span)?;
         }
-        let latencies = Quantiles::of(latencies);
-        let at = |q| latencies.at(q).unwrap_or_default();
-        let done = latencies.count() as u64;
-        let span = Nanos::from(begin.elapsed());
-        Ok(Report { done, right, p50: at(0.5), p99: at(0.99), max: at(1.0), span, busy: self.busy })
+        Ok(self.report(begin, latencies, right))
+    }
+
+    /// As a program whose processor is slower than its GPU. A launch is handed over when it is prepared, whether or not those before
+    /// it have run. When that is, counts from the beginning of the request: a processor that comes late, because it has others to
+    /// serve here, catches up, as the software GPU itself does.
+    fn answer_one_by_one(&mut self, job: Job, out: &mut dyn Write) -> Result<Report, Error> {
+        let begin = Instant::now();
+        let mut trace = Trace::new(&self.driver)?;
+        let (mut latencies, mut right) = (Vec::new(), 0);
+        let mut said = 0;
+        while begin.elapsed() < job.span && !self.has_enough() {
+            let arrival = Instant::now();
+            for launch in 1..=PREPARED_LAUNCHES {
+                std::thread::sleep((PREPARATION * launch).saturating_sub(arrival.elapsed()));
+                self.launch(&mut trace, 1, WHOLE_SM, PREPARED_BLOCK)?;
+            }
+            self.driver.synchronize()?;
+            latencies.push(Nanos::from(arrival.elapsed()));
+            right += u64::from(trace.is_right(&self.driver)?);
+            progress(out, &mut said, begin.elapsed(), job.span)?;
+        }
+        Ok(self.report(begin, latencies, right))
+    }
+
+    fn report(&self, begin: Instant, latencies: Vec<Nanos>, right: u64) -> Report {
+        let (done, span) = (latencies.len() as u64, Nanos::from(begin.elapsed()));
+        Report { done, right, span, busy: self.busy, latencies: Quantiles::of(latencies) }
     }
 
     /// One iteration is always handed over ahead, as a training does it, so that the GPU need not wait for us.
@@ -152,12 +217,13 @@ impl Tenant {
         let begin = Instant::now();
         let mut report = Report::default();
         let mut said = 0;
+        let (waves, block) = iteration(job.scene);
         let mut traces = [Trace::new(&self.driver)?, Trace::new(&self.driver)?];
         let events = [self.driver.event()?, self.driver.event()?];
         for turn in [0, 1].into_iter().cycle() {
             let more = begin.elapsed() < job.span && !self.has_enough();
             if more {
-                self.launch(&mut traces[turn], WAVES, WHOLE_SM, ITERATION_BLOCK)?;
+                self.launch(&mut traces[turn], waves, WHOLE_SM, block)?;
                 self.driver.record(events[turn])?;
                 report.done += 1;
             }
@@ -203,6 +269,14 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scenes_are_named() {
+        for scene in [Scene::Bursts, Scene::LaunchBound] {
+            assert_eq!(scene.to_string().parse::<Scene>().unwrap(), scene);
+        }
+        assert!("bound".parse::<Scene>().is_err());
+    }
 
     #[test]
     fn arrivals_have_the_mean_they_promise_and_repeat() {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What a tenant was promised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Runs as if alone.
     Latency,

@@ -21,7 +21,7 @@ pub struct Dials {
 }
 
 /// Which policy decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Strict,
     Gaps,
@@ -65,7 +65,7 @@ impl Default for Dials {
     fn default() -> Dials {
         Dials {
             kind: Kind::default(),
-            quiet: Nanos::from_micros(100),
+            quiet: Nanos::from_micros(20),
             threshold: Nanos::from_micros(50),
             in_flight: Nanos::from_millis(8),
             beside: Nanos::ZERO,

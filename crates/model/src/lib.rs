@@ -1,11 +1,12 @@
 //! The words of ebb.
 //!
-//! Everything that two rooms say to each other is named here once: time, kernels and the shapes they are launched in, the class
+//! Everything that two rooms say to each other is named here once: time, memory, kernels and the shapes they are launched in, the class
 //! of a tenant, the domain in which tenants share a GPU. The crate is pure: no I/O, no clock, no CUDA handle, so
 //! that policies, tests and the simulator can use the same words as the running product.
 
 #![forbid(unsafe_code)]
 
+mod bytes;
 mod class;
 mod dials;
 mod forecast;
@@ -13,6 +14,7 @@ mod geometry;
 mod kernel;
 mod time;
 
+pub use bytes::{Bytes, NoSize};
 pub use class::{Class, Domain, UnknownWord};
 pub use dials::{Dials, Kind};
 pub use forecast::Forecast;

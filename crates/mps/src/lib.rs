@@ -29,7 +29,8 @@ pub const PIPES: &str = "CUDA_MPS_PIPE_DIRECTORY";
 pub const LOGS: &str = "CUDA_MPS_LOG_DIRECTORY";
 /// How many queues of the hardware a client has. With the two of the default, a stream that waits holds up others.
 pub const CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
-/// The most there are.
-pub const MOST_CONNECTIONS: &str = "32";
+/// What a best-effort tenant is given: four of its streams can be stopped at once. All clients of a server together have about a
+/// hundred; who comes when they are used up finds no memory. With 32 each, on an H200, that was the fourth.
+pub const BEST_EFFORT_CONNECTIONS: &str = "8";
 /// Nought is normal, and there is nothing above; one is below normal.
 pub const CLIENT_PRIORITY: &str = "CUDA_MPS_CLIENT_PRIORITY";

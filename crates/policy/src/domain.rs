@@ -35,6 +35,8 @@ pub struct Circumstances {
     pub slack: Option<Nanos>,
     /// What a switch of contexts costs on this GPU; `None`: this driver does not let slices be set.
     pub switch: Option<Nanos>,
+    /// Whether the shared domain can be had at all.
+    pub can_share: bool,
     /// Whether the user has agreed that a fault of one may be the fault of all.
     pub may_share: bool,
 }
@@ -68,6 +70,8 @@ pub enum Because {
     LongBlocks,
     /// Too much of its time is in kernels whose blocks wait for each other.
     Cooperative,
+    /// The shared domain cannot be had here.
+    NotAvailable,
     /// A shared fate was not agreed to.
     NotAllowed,
 }
@@ -99,6 +103,7 @@ pub fn together(choices: impl IntoIterator<Item = Choice>) -> Option<Choice> {
 fn obstacle(profile: &Profile, around: &Circumstances) -> Option<Because> {
     let found = [
         (!around.may_share, Because::NotAllowed),
+        (!around.can_share, Because::NotAvailable),
         (profile.cooperative > MOST, Because::Cooperative),
         (profile.long_blocks > MOST, Because::LongBlocks),
         (profile.graphs > MOST, Because::Graphs),
@@ -117,7 +122,7 @@ fn isolated(because: Because, around: &Circumstances) -> Choice {
 }
 
 impl Because {
-    pub const ALL: [Because; 10] = [
+    pub const ALL: [Because; 11] = [
         Because::GuardIsFaster,
         Because::NoSwitch,
         Because::SwitchIsFastEnough,
@@ -127,6 +132,7 @@ impl Because {
         Because::Graphs,
         Because::LongBlocks,
         Because::Cooperative,
+        Because::NotAvailable,
         Because::NotAllowed,
     ];
 
@@ -142,7 +148,33 @@ impl Because {
             Because::Graphs => "graphs",
             Because::LongBlocks => "long-blocks",
             Because::Cooperative => "cooperative",
+            Because::NotAvailable => "not-available",
             Because::NotAllowed => "not-allowed",
+        }
+    }
+
+    /// In a sentence without its end, for people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Because::GuardIsFaster => {
+                "nearly all work that was seen stops between blocks sooner than by a switch"
+            }
+            Because::NoSwitch => {
+                "slices cannot be set here, and nearly all work that was seen stops between blocks"
+            }
+            Because::SwitchIsFastEnough => "a switch is fast enough",
+            Because::NobodyToProtect => "no latency tenant is known",
+            Because::NotSeenEnough => "too little is known of the work that runs here",
+            Because::Unguarded => "too much of the work that was seen cannot be stopped between blocks",
+            Because::Graphs => "too much of the work that was seen is in graphs",
+            Because::LongBlocks => {
+                "too much of the work that was seen is in blocks that last longer than a switch is worth"
+            }
+            Because::Cooperative => {
+                "too much of the work that was seen is in kernels whose blocks wait for each other"
+            }
+            Because::NotAvailable => "MPS cannot be had here, or somebody else's runs",
+            Because::NotAllowed => "users of one machine do not share a fate",
         }
     }
 }

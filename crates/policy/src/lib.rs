@@ -14,6 +14,7 @@
 //! * [`fair`]: exact shares, one best-effort tenant at a time
 //! * [`deadline`]: among latency tenants, the earliest deadline first
 //! * [`solo`]: a request now and then that is seen alone
+//! * [`aside`]: how one of the isolated domain keeps away, by a lever that has its price
 //! * [`domain`]: which domain and which rung suit a tenant
 //! * [`token`]: which best-effort seat puts work on the GPU next
 //! * [`mod@slice`]: how long the hardware lets a context run before it looks for another
@@ -21,6 +22,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod aside;
 pub mod deadline;
 mod decision;
 pub mod domain;

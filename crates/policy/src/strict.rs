@@ -10,7 +10,7 @@
 use model::Nanos;
 
 use crate::grant;
-use crate::{Activity, Decision, View, Why};
+use crate::{Activity, Decision, Latency, View, Why};
 
 pub fn decide(view: &View) -> Decision {
     keep_away(view).unwrap_or_else(|| grant::anything(view))
@@ -26,7 +26,12 @@ pub(crate) fn keep_away(view: &View) -> Option<Decision> {
 
 /// When the last of the quiet windows ends, if one is open.
 pub(crate) fn quiet_until(view: &View) -> Option<Nanos> {
-    view.latency.iter().filter_map(|tenant| window(&tenant.activity, view.dials.quiet, view.now)).max()
+    ended(view.latency, view.dials.quiet, view.now)
+}
+
+/// When the last window of this length ends, if one is open.
+pub(crate) fn ended(latency: &[Latency], quiet: Nanos, now: Nanos) -> Option<Nanos> {
+    latency.iter().filter_map(|tenant| window(&tenant.activity, quiet, now)).max()
 }
 
 /// When the window that opened with the end of a tenant's work ends. The end of work may lie a little ahead, for clocks of

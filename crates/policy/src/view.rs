@@ -28,6 +28,8 @@ pub struct Latency {
     /// By how much it may still be delayed: what its objective, or its tolerance, leaves of the request in progress, or of
     /// the next one when there is none (`slo::slack`).
     pub slack: Nanos,
+    /// How long its requests take, half of them; nought: not known.
+    pub usual: Nanos,
     /// When the request in progress must be answered.
     pub deadline: Option<Nanos>,
     /// Whether the request in progress, or the next one when there is none, was chosen to be seen alone.

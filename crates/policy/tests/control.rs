@@ -3,9 +3,12 @@
 mod common;
 
 use common::{dials, us};
-use model::{Dials, Kind, Nanos};
+use model::{Dials, Domain, Kind, Nanos};
 use policy::slo::{Aim, LEVELS, Report, START, State, Typical, aim, dials_at, slack, tune};
 use proptest::prelude::*;
+
+/// Where every dial has its full range.
+const DOMAIN: Domain = Domain::Shared;
 
 /// What a tenant's latency does when best-effort work is as bold as the dials say.
 #[derive(Clone, Debug)]
@@ -89,8 +92,8 @@ fn run(plant: &mut Plant, state: &mut State, looks: usize) -> Vec<u32> {
     let mut levels = Vec::new();
     for _ in 0..looks {
         let report = plant.report(state.level());
-        (dials, *state) = tune(dials, *state, &[report]);
-        assert_eq!(dials, dials_at(state.level(), dials));
+        (dials, *state) = tune(dials, DOMAIN, *state, &[report]);
+        assert_eq!(dials, dials_at(state.level(), DOMAIN, dials));
         levels.push(state.level());
     }
     levels
@@ -112,12 +115,12 @@ fn ramp(step: u32) -> Vec<u32> {
 #[test]
 fn it_starts_with_the_dials_as_they_are_by_default() {
     assert_eq!(State::default().level(), START);
-    assert_eq!(dials_at(START, Dials::default()), Dials::default());
+    assert_eq!(dials_at(START, DOMAIN, Dials::default()), Dials::default());
 }
 
 #[test]
 fn every_step_up_is_bolder_and_every_dial_stays_within_its_bounds() {
-    let all: Vec<Dials> = (0..LEVELS).map(|level| dials_at(level, Dials::default())).collect();
+    let all: Vec<Dials> = (0..LEVELS).map(|level| dials_at(level, DOMAIN, Dials::default())).collect();
     for pair in all.windows(2) {
         let (low, high) = (pair[0], pair[1]);
         assert!(high.quiet <= low.quiet && high.threshold <= low.threshold);
@@ -125,8 +128,17 @@ fn every_step_up_is_bolder_and_every_dial_stays_within_its_bounds() {
         assert_ne!(low, high);
     }
     assert!(all.iter().all(|dials| dials.sane() == *dials));
-    assert_eq!(dials_at(u32::MAX, Dials::default()), all[all.len() - 1]);
+    assert_eq!(dials_at(u32::MAX, DOMAIN, Dials::default()), all[all.len() - 1]);
     assert_eq!(all[0].beside, Nanos::ZERO, "at the bottom nobody runs beside a request");
+}
+
+#[test]
+fn in_the_isolated_domain_nobody_runs_beside_a_request_and_nobody_is_kept_away_for_long_after_it() {
+    for level in 0..LEVELS {
+        let [isolated, shared] =
+            [Domain::Isolated, Domain::Shared].map(|domain| dials_at(level, domain, Dials::default()));
+        assert_eq!(isolated, Dials { quiet: shared.quiet.min(us(300)), beside: us(0), ..shared });
+    }
 }
 
 #[test]
@@ -184,7 +196,7 @@ fn what_was_learned_under_other_circumstances_is_forgotten() {
 
 /// The same report for a number of looks.
 fn repeat(state: State, report: Report, looks: usize) -> State {
-    (0..looks).fold(state, |state, _| tune(dials(Kind::Slo), state, &[report]).1)
+    (0..looks).fold(state, |state, _| tune(dials(Kind::Slo), DOMAIN, state, &[report]).1)
 }
 
 #[test]
@@ -234,8 +246,8 @@ fn without_evidence_nothing_changes() {
     }
     let nobody_knows = Report { solo: None, slo: None, ..Plant::new(ramp(0)).report(0) };
     for reports in [&[][..], &[nobody_knows]] {
-        let (dials, after) = tune(dials(Kind::Slo), state, reports);
-        assert_eq!((dials, after.level()), (dials_at(START, dials), START));
+        let (dials, after) = tune(dials(Kind::Slo), DOMAIN, state, reports);
+        assert_eq!((dials, after.level()), (dials_at(START, DOMAIN, dials), START));
     }
 }
 
@@ -247,8 +259,10 @@ fn the_tenant_that_is_nearest_to_its_limit_counts() {
     for _ in 0..2_000 {
         let reports = [fine.report(state.level()), suffers.report(state.level())];
         let backwards = [reports[1], reports[0]];
-        let (one, other) =
-            (tune(dials(Kind::Slo), state, &reports), tune(dials(Kind::Slo), state, &backwards));
+        let (one, other) = (
+            tune(dials(Kind::Slo), DOMAIN, state, &reports),
+            tune(dials(Kind::Slo), DOMAIN, state, &backwards),
+        );
         assert_eq!(one, other);
         state = one.1;
     }
@@ -288,7 +302,7 @@ fn slack_is_what_an_aim_leaves() {
 fn other_policies_are_not_tuned() {
     for kind in Kind::ALL.into_iter().filter(|&kind| kind != Kind::Slo) {
         let report = Plant::new(ramp(500)).report(16);
-        let (after, state) = tune(dials(kind), State::default(), &[report; 3]);
+        let (after, state) = tune(dials(kind), DOMAIN, State::default(), &[report; 3]);
         assert_eq!((after, state), (dials(kind), State::default()));
     }
 }
@@ -315,9 +329,9 @@ proptest! {
         let (mut dials, mut state) = (dials(Kind::Slo), State::default());
         for mut reports in looks {
             let before = state.level();
-            let after = tune(dials, state, &reports);
+            let after = tune(dials, DOMAIN, state, &reports);
             reports.reverse();
-            prop_assert_eq!(after, tune(dials, state, &reports));
+            prop_assert_eq!(after, tune(dials, DOMAIN, state, &reports));
             (dials, state) = after;
             prop_assert!(state.level() < LEVELS && state.level() <= before + 1);
             prop_assert_eq!(dials.sane(), dials);

@@ -11,6 +11,7 @@ const EASY: Profile = Profile { seen: ENOUGH, guarded: 1_000, long_blocks: 0, co
 const TIGHT: Circumstances = Circumstances {
     slack: Some(Nanos::from_micros(100)),
     switch: Some(Nanos::from_micros(320)),
+    can_share: true,
     may_share: true,
 };
 

@@ -58,8 +58,8 @@ fn who_has_work_on_the_gpu_but_wants_no_more_is_not_stopped_for_that() {
 fn strict_stays_away_from_requests_and_a_while_longer() {
     let quiet = Dials::default().quiet;
     assert_eq!(nobody(scene(Kind::Strict, active(0, NOW)).decide()), Why::LatencyWork);
-    let fresh = scene(Kind::Strict, idle_since(NOW - us(30))).decide();
-    assert_eq!((nobody(fresh), fresh.again), (Why::Quiet, NOW - us(30) + quiet));
+    let fresh = scene(Kind::Strict, idle_since(NOW - quiet.scaled(1, 2))).decide();
+    assert_eq!((nobody(fresh), fresh.again), (Why::Quiet, NOW + quiet.scaled(1, 2)));
     let long_ago = scene(Kind::Strict, idle_since(NOW - quiet)).decide();
     assert_eq!((long_ago.who, long_ago.longest), (Who::All, Nanos::MAX));
 }

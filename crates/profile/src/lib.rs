@@ -5,9 +5,9 @@
 //! version of ebb) a file with a *record* for each kernel, and for each place of a recurring sequence that is worth it.
 //!
 //! ```text
-//! a tenant  ──  Batch, every few seconds and in the end  ──┐
-//! a tenant  ──  Batch  ──> the daemon, by a socket  ───────┤ append, under the folder's lock
-//!                                                          v
+//! a tenant  ──  Batch, now and then and in the end  ──┐
+//! a tenant  ──  Batch  ───────────────────────────────┤ append, under the folder's lock
+//!                                                     v
 //!                              NVIDIA_H200-580.159.04-0.1.0-5f3c….profile  ──> Reading, by anybody, without a lock
 //! ```
 //!
@@ -19,8 +19,8 @@
 //!
 //! **Nobody waits long.** A batch is written in one piece under a lock that is held for some 30 µs, and that the kernel frees
 //! when its owner dies. It is waited for with a bound; who does not get it keeps its batch and comes again. Readers take none.
-//! To add up a full file takes a tenth of a second, so a daemon does that in time ([`Store::tidy`]); where there is none, one
-//! append in some hundreds takes that long.
+//! To add up a full file takes a tenth of a second, so tenants do that in time, on a thread that nobody waits for
+//! ([`Store::tidy`]); otherwise one append in some hundreds takes that long.
 //!
 //! **Bytes are allegations.** Each record has a sum of its own, so that what is damaged costs one record. A file whose
 //! beginning is wrong, or that is mostly damaged, is set aside under another name, which whoever found it is told, and learned
@@ -30,7 +30,8 @@
 //! go: not those that were demoted, which somebody paid for, but what is rarely launched and was not seen for weeks.
 //!
 //! Everybody who can write to a folder is believed, and only they are: it belongs to one user, and is refused if others can change
-//! it. A daemon that serves several users should keep what a tenant hands over for that tenant's user.
+//! it. Each process writes for itself, so what a user's programs have shown stays with that user. A batch is plain bytes, and may as
+//! well go through somebody else, who should then keep it for the user it came from.
 //!
 //! * [`Platform`]: what a file is about; [`Key`], [`Record`]: what is in it; [`Spans`]: times, counted
 //! * [`Batch`]: what one process has to say; [`Profile`]: all that is known; [`Store`]: the folder

@@ -10,6 +10,7 @@ use results::record::ALONE;
 
 use crate::bars::{self, bars};
 use crate::numbers::{NONE, OVERLOAD, attained, count, finite, grouped, millis, percent, three, times};
+use crate::overview;
 use crate::palette;
 use crate::summary::{Spread, Summary};
 use crate::view::{Scenario, View, modes_of};
@@ -18,6 +19,7 @@ pub fn markdown(view: &View) -> String {
     let mut text = String::new();
     head(&mut text, view);
     headline(&mut text, view);
+    the_overview(&mut text, view);
     for mode in modes_of(view.scenarios()).into_iter().filter(|mode| palette::of(mode).ours) {
         the_bars(&mut text, view, mode);
     }
@@ -132,14 +134,26 @@ fn headline(text: &mut String, view: &View) {
     }
 }
 
+/// Mean and worst of what each mode and policy costs and gives, and of the better domain where there is one.
+fn the_overview(text: &mut String, view: &View) {
+    for table in overview::suites(view).iter().chain(&overview::choices(view)) {
+        line(text, &format!("\n### {}\n", plain(&table.title)));
+        row(text, &table.heads);
+        rule(text, table.words, table.heads.len());
+        for cells in &table.rows {
+            row(text, &cells.iter().map(|cell| plain(cell)).collect::<Vec<_>>());
+        }
+    }
+}
+
 /// A mode's name; ours is bold.
 fn name(mode: &str) -> String {
-    let label = plain(palette::label(mode));
+    let label = plain(&palette::label(mode));
     if palette::of(mode).ours { format!("**{label}**") } else { label }
 }
 
 fn the_bars(text: &mut String, view: &View, mode: &str) {
-    line(text, &format!("\n## Our bars: {}\n", plain(palette::label(mode))));
+    line(text, &format!("\n## Our bars: {}\n", plain(&palette::label(mode))));
     if let Some(caveat) = bars::caveat(view.archive) {
         line(text, &format!("{caveat}\n"));
     }
@@ -177,6 +191,9 @@ fn the_scenario(text: &mut String, scenario: &Scenario) {
             true => row(text, &cells(scenario, mode, None)),
             false => mode.latency.iter().for_each(|tenant| row(text, &cells(scenario, mode, Some(tenant)))),
         }
+    }
+    for (mode, said) in overview::told(scenario) {
+        line(text, &format!("\n{}: {}", name(mode), plain(&said)));
     }
     for (mode, reasons) in scenario.missing() {
         line(text, &format!("\n{}: missing, {}", name(mode), plain(&reasons.join("; "))));

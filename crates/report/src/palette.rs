@@ -1,7 +1,13 @@
 //! How each way of sharing looks, everywhere and always.
 //!
 //! ebb has the cool colours, everything else is warm or neutral, so that one glance finds it, also without red or
-//! green in the eye; and no colour stands alone: every mode has its own mark, and every line its label.
+//! green in the eye; and no colour stands alone: every mode has its own mark, and every line its label. The policies of one
+//! domain share its mark and are shades of its colour.
+
+use std::borrow::Cow;
+
+use model::Kind;
+use results::mode::Name;
 
 use maud::{Markup, PreEscaped, html};
 
@@ -85,27 +91,72 @@ pub const LOOKS: [Look; 12] = [
 static UNKNOWN: Look =
     look("other", "another mode", "unknown to this report", ["#777777", "#aaaaaa"], Mark::Ring);
 
-pub fn of(mode: &str) -> &'static Look {
-    LOOKS.iter().find(|look| look.mode == mode).unwrap_or(&UNKNOWN)
+/// Light and dark, of the policies in the isolated domain and in the shared one.
+fn shades(isolated: bool, policy: Kind) -> [&'static str; 2] {
+    match (isolated, policy) {
+        (true, Kind::Strict) => ["#2b3f9e", "#8fa0ff"],
+        (true, Kind::Gaps) => ["#3b83bd", "#9bd2ff"],
+        (true, Kind::Slo) => ["#005f9e", "#4dacff"],
+        (true, Kind::Fair) => ["#5b4fc4", "#b3a9ff"],
+        (true, Kind::Deadline) => ["#00758f", "#4fd3ee"],
+        (false, Kind::Strict) => ["#2f6b1f", "#8fd672"],
+        (false, Kind::Gaps) => ["#4c9a2a", "#b4e68a"],
+        (false, Kind::Slo) => ["#007d5d", "#2cc497"],
+        (false, Kind::Fair) => ["#00848a", "#4fe0e0"],
+        (false, Kind::Deadline) => ["#56731f", "#c9e07a"],
+    }
 }
 
-/// Where a mode stands in tables and legends; what nobody knows comes last.
-pub fn rank(mode: &str) -> usize {
-    LOOKS.iter().position(|look| look.mode == mode).unwrap_or(LOOKS.len())
+/// The look of a mode, whatever its policy.
+pub fn of(mode: &str) -> &'static Look {
+    let base = Name::of(mode).base;
+    LOOKS.iter().find(|look| look.mode == base).unwrap_or(&UNKNOWN)
 }
 
 /// What a person reads for the mode; a mode unknown here keeps its own name.
-pub fn label(mode: &str) -> &str {
-    match of(mode).mode {
-        "other" => mode,
-        _ => of(mode).label,
+pub fn label(mode: &str) -> Cow<'_, str> {
+    let (look, Name { policy, slo, .. }) = (of(mode), Name::of(mode));
+    let mut label = match (look.mode, policy) {
+        ("other", _) => return Cow::Borrowed(mode),
+        (_, None) => Cow::Borrowed(look.label),
+        (_, Some(policy)) => Cow::Owned(format!("{}: {}", look.label, policy.name())),
+    };
+    if let Some(slo) = slo {
+        let told = if policy.is_some() { ", told" } else { ": told" };
+        *label.to_mut() += &format!("{told} {slo}× alone");
     }
+    label
+}
+
+/// What a mode is called in classes and addresses: out of our own words only.
+pub fn slug(mode: &str) -> String {
+    let (look, Name { policy, slo, .. }) = (of(mode), Name::of(mode));
+    let mut slug = look.mode.to_owned();
+    if look.mode != UNKNOWN.mode {
+        slug.extend(policy.iter().flat_map(|policy| ["-", policy.name()]));
+        slug.extend(slo.map(|slo| format!("-told-{slo}").replace('.', "_")));
+    }
+    slug
 }
 
 /// The class of everything that belongs to a mode: it has the mode's colour, and goes when the mode is filtered out.
 pub fn class(mode: &str) -> String {
-    let look = of(mode);
-    if look.ours { format!("m m-{} ours", look.mode) } else { format!("m m-{}", look.mode) }
+    if of(mode).ours { format!("m m-{} ours", slug(mode)) } else { format!("m m-{}", slug(mode)) }
+}
+
+/// The colours of all modes there are, and of these; by slug, light and dark.
+pub fn colours(modes: &[&str]) -> Vec<(String, [&'static str; 2])> {
+    let known = LOOKS.iter().chain([&UNKNOWN]);
+    let mut colours: Vec<_> = known.map(|look| (look.mode.to_owned(), [look.light, look.dark])).collect();
+    for mode in modes {
+        let (slug, look) = (slug(mode), of(mode));
+        let policy = Name::of(mode).policy.filter(|_| look.ours);
+        let shades = policy.map_or([look.light, look.dark], |kind| shades(look.mode == "ebb-isolated", kind));
+        if colours.iter().all(|(known, _)| *known != slug) {
+            colours.push((slug, shades));
+        }
+    }
+    colours
 }
 
 /// A mode's dot around a point.
@@ -150,15 +201,15 @@ pub fn sign(mode: &str) -> Markup {
 }
 
 /// The colours, and the rules by which an unticked box in the legend hides its mode: no script is needed for it.
-pub fn style() -> Markup {
-    let looks = || LOOKS.iter().chain([&UNKNOWN]);
+pub fn style(modes: &[&str]) -> Markup {
+    let colours = colours(modes);
     let mut css = String::new();
-    for look in looks() {
-        css += &format!(".m-{}{{color:{}}}\n", look.mode, look.light);
-        css += &format!("body:has(#show-{0}:not(:checked)) .m-{0}{{display:none}}\n", look.mode);
+    for (slug, [light, _]) in &colours {
+        css += &format!(".m-{slug}{{color:{light}}}\n");
+        css += &format!("body:has(#show-{slug}:not(:checked)) .m-{slug}{{display:none}}\n");
     }
     css += "@media (prefers-color-scheme:dark){\n";
-    looks().for_each(|look| css += &format!(".m-{}{{color:{}}}\n", look.mode, look.dark));
+    colours.iter().for_each(|(slug, [_, dark])| css += &format!(".m-{slug}{{color:{dark}}}\n"));
     // Only our own constants went into it.
     PreEscaped(css + "}\n")
 }
@@ -209,6 +260,32 @@ mod tests {
     #[test]
     fn modes_stand_in_the_order_of_the_figures() {
         assert_eq!(LOOKS.each_ref().map(|look| look.mode), results::figures::ORDER);
+    }
+
+    #[test]
+    fn policies_are_told_apart_by_name_class_and_shade() {
+        let named = |mode| (label(mode).into_owned(), class(mode));
+        let expect = |label: &str, class: &str| (label.to_owned(), class.to_owned());
+        assert_eq!(named("ebb-shared"), expect("ebb, shared", "m m-ebb-shared ours"));
+        assert_eq!(named("ebb-shared:gaps"), expect("ebb, shared: gaps", "m m-ebb-shared-gaps ours"));
+        assert_eq!(
+            named("ebb-isolated:slo:1.2x"),
+            expect("ebb, isolated: slo, told 1.2× alone", "m m-ebb-isolated-slo-told-1_2 ours")
+        );
+        assert_eq!(label("ebb-shared:2x"), "ebb, shared: told 2× alone");
+        let all: Vec<String> = ["ebb-isolated", "ebb-shared"]
+            .iter()
+            .flat_map(|base| Kind::ALL.map(|kind| format!("{base}:{}", kind.name())))
+            .collect();
+        let colours = colours(&all.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(colours.len(), LOOKS.len() + 1 + all.len());
+        let of = |side: usize| {
+            colours.iter().map(|(_, shades)| shades[side]).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!((of(0).len(), of(1).len()), (colours.len(), colours.len()));
+        for (slug, [light, dark]) in &colours {
+            assert!(contrast(light, "#ffffff") > 2.6 && contrast(dark, "#14171c") > 4.5, "{slug}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use crate::numbers::{count, many, percent, px, times};
-use crate::palette::{self, LOOKS};
+use crate::palette;
 use crate::summary::{Summary, pairs};
 use crate::view::{View, modes_of, shares};
 
@@ -37,7 +37,7 @@ pub fn picture(view: &View) -> Option<String> {
         svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (px(WIDTH)) " " (px(height)) }
             width=(px(WIDTH)) height=(px(height)) role="img" aria-label=(name) {
             title { (name) }
-            style { (style()) }
+            style { (style(&modes_of(view.scenarios()))) }
             rect.ground x="0.5" y="0.5" width=(px(WIDTH - 1.0)) height=(px(height - 1.0)) rx="8" {}
             text.title x="20" y="30" { (title(view, most)) }
             text.head x=(px(PAID.0)) y="62" { "p99 latency over alone, log; lower is better" }
@@ -68,7 +68,7 @@ fn title(view: &View, pairs: usize) -> String {
 fn foot(view: &View, left_out: &[(&str, Summary)]) -> [String; 2] {
     let machine = view.archive.machines.last();
     let day = machine.and_then(|machine| machine.at.split('T').next()).unwrap_or_default();
-    let names: Vec<&str> = left_out.iter().map(|(mode, _)| palette::label(mode)).collect();
+    let names: Vec<String> = left_out.iter().map(|(mode, _)| palette::label(mode).into_owned()).collect();
     let left_out = match names.as_slice() {
         [] => String::new(),
         names => format!(" Measured in a part of the pairs, and left out: {}.", names.join("; ")),
@@ -130,7 +130,8 @@ fn paid_in_words(ratio: f64, summary: &Summary) -> String {
 }
 
 /// Colours by the reader's system; the same as those of the page.
-fn style() -> PreEscaped<String> {
+fn style(modes: &[&str]) -> PreEscaped<String> {
+    let colours = palette::colours(modes);
     let mut css = String::from(
         "text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;fill:#1b1f24}\
          .title{font-size:15.5px;font-weight:650}.head,.foot{fill:#57606a;font-size:12px}.name{font-size:13px}\
@@ -138,13 +139,13 @@ fn style() -> PreEscaped<String> {
          .fl,.bar{fill:currentColor}.bar{fill-opacity:.55}.ours .bar{fill-opacity:1}.st,.worst{stroke:currentColor;\
          fill:none;stroke-width:1.6}",
     );
-    for look in &LOOKS {
-        css += &format!(".m-{}{{color:{}}}", look.mode, look.light);
+    for (slug, [light, _]) in &colours {
+        css += &format!(".m-{slug}{{color:{light}}}");
     }
     css += "@media (prefers-color-scheme:dark){text{fill:#e4e8ed}.head,.foot{fill:#a7b0bb}\
             .ground{fill:#14171c;stroke:#313740}.one{stroke:#7f8894}";
-    for look in &LOOKS {
-        css += &format!(".m-{}{{color:{}}}", look.mode, look.dark);
+    for (slug, [_, dark]) in &colours {
+        css += &format!(".m-{slug}{{color:{dark}}}");
     }
     // Only our own constants went into it.
     PreEscaped(css + "}")

@@ -28,6 +28,8 @@ pub struct Summary {
     pub compared: usize,
     /// Attainment alone less attainment here.
     pub lost: Option<Spread>,
+    /// The same of the SLOs that tenants told ebb.
+    pub told_lost: Option<Spread>,
     pub of_ideal: Option<Spread>,
     pub requests: usize,
     pub iterations: usize,
@@ -37,9 +39,14 @@ pub struct Summary {
 
 impl Summary {
     pub fn of<'s, 'a: 's>(scenarios: impl IntoIterator<Item = &'s Scenario<'a>>, mode: &str) -> Summary {
+        Summary::over(scenarios.into_iter().map(|scenario| (scenario, mode)))
+    }
+
+    /// Of scenarios, each in a mode of its own.
+    pub fn over<'s, 'a: 's, 'm>(scenarios: impl IntoIterator<Item = (&'s Scenario<'a>, &'m str)>) -> Summary {
         let mut summary = Summary::default();
-        let (mut ratios, mut lost, mut shares) = (Vec::new(), Vec::new(), Vec::new());
-        for scenario in scenarios {
+        let (mut ratios, mut lost, mut told, mut shares) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (scenario, mode) in scenarios {
             let Some(here) = scenario.mode(mode) else { continue };
             summary.scenarios += 1;
             let alone = scenario.mode(ALONE);
@@ -54,6 +61,7 @@ impl Summary {
                 }
                 let before = alone.and_then(|mode| mode.latency_of(&tenant.tenant)?.attainment);
                 lost.extend(before.zip(tenant.attainment).map(|(before, now)| before.value - now.value));
+                told.extend(tenant.told.map(|told| told.alone - told.kept));
             }
             shares.extend(here.together.of_ideal.map(|estimate| estimate.value));
             summary.iterations += scenario.iterations(mode);
@@ -65,6 +73,7 @@ impl Summary {
         summary.compared = ratios.len();
         summary.median = median(ratios);
         summary.lost = spread(&lost, f64::max);
+        summary.told_lost = spread(&told, f64::max);
         summary.of_ideal = spread(&shares, f64::min);
         summary
     }

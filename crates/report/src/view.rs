@@ -3,6 +3,7 @@
 
 use model::Class;
 use results::figures::{ModeFigures, NOT_RUN, ScenarioFigures};
+use results::mode::Name;
 use results::record::{self, ALONE, LATENCY_ONLY};
 use results::stop::{Stops, stops};
 use results::{Archive, Estimate, Figures};
@@ -47,6 +48,13 @@ impl<'a> View<'a> {
         self.suites.iter().flat_map(|suite| &suite.scenarios)
     }
 
+    /// Every mode that is spoken of, measured or not.
+    pub fn named(&self) -> Vec<&'a str> {
+        let wanted = self.figures.scenarios.iter().flat_map(|scenario| &scenario.modes);
+        let absent = self.archive.absent.iter().map(|absent| absent.mode.as_str());
+        wanted.map(|mode| mode.mode.as_str()).chain(absent).collect()
+    }
+
     /// Runs that were wanted and neither made nor tried, scenario by scenario: a campaign that was ended early.
     pub fn left_undone(&self) -> Vec<String> {
         let of = |scenario: &Scenario<'a>| {
@@ -77,7 +85,7 @@ impl<'a> Scenario<'a> {
             mode.repetitions < wanted && mode.missing.iter().all(|reason| reason == NOT_RUN)
         });
         undone.map(move |mode| match mode.repetitions {
-            0 => palette::label(&mode.mode).to_owned(),
+            0 => palette::label(&mode.mode).into_owned(),
             made => format!("{} ({made} of {wanted} repetitions)", palette::label(&mode.mode)),
         })
     }
@@ -181,6 +189,6 @@ pub fn modes_of<'s, 'a: 's>(scenarios: impl IntoIterator<Item = &'s Scenario<'a>
             modes.push(&mode.mode);
         }
     }
-    modes.sort_by_key(|mode| (palette::rank(mode), *mode));
+    modes.sort_by_key(|mode| Name::of(mode).rank());
     modes
 }

@@ -53,6 +53,34 @@ fn every_class_has_a_rule() {
     }
 }
 
+/// Each policy is a mode of its own: with its box in the legend, its name, and a rule for every class.
+#[test]
+fn policies_can_be_told_apart_and_taken_out() {
+    let page = page(&sample::policies());
+    let ids = between(&page, " id=\"", "\"");
+    assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len(), "{ids:?}");
+    let style = between(&page, "<style>", "</style>")[0];
+    for (slug, label) in [
+        ("ebb-isolated-strict", "ebb, isolated: strict"),
+        ("ebb-shared-slo-told-1_2", "ebb, shared: slo, told 1.2× alone"),
+    ] {
+        assert!(ids.contains(&format!("show-{slug}").as_str()), "{ids:?}");
+        assert!(style.contains(&format!(".m-{slug}{{color:")) && page.contains(label), "{slug}");
+    }
+    for said in
+        ["In the better domain of each scenario", "ebb, better domain: strict", "told ebb an SLO of 2.5"]
+    {
+        assert!(page.contains(said), "{said}");
+    }
+    let text = report::markdown(&sample::policies(), &Figures::of(&sample::policies()));
+    let line = text.lines().find(|line| line.starts_with("| ebb, better domain: strict |")).expect("a line");
+    assert!(line.contains("×"), "{line}");
+    assert!(text.contains("| disb-a/disb-a | strict | shared |"), "{text}");
+    assert!(text.contains("| tally/bert-whisper | slo, told 1.2× alone | isolated |"), "{text}");
+    // Where ebb was measured as it comes, and in one domain, nothing is said about a choice.
+    assert!(!SAMPLE.contains("better domain") && !SAMPLE.contains("told ebb"));
+}
+
 #[test]
 fn runs_that_nobody_made_are_said() {
     let mut archive = sample::archive();

@@ -16,6 +16,7 @@ use crate::Archive;
 use crate::bootstrap::{Estimate, ROUNDS, repetitions};
 use crate::figures::{best_effort, latency};
 use crate::iteration::Checks;
+use crate::mode::Name;
 use crate::passage::{self, Passage};
 use crate::quantile::rank;
 use crate::record::{Scenario, Tenant};
@@ -299,8 +300,7 @@ fn modes(scenario: &Scenario, archives: [&Archive; 2]) -> Vec<String> {
             modes.push(run.mode.clone());
         }
     }
-    let place = |mode: &String| crate::figures::ORDER.iter().position(|known| known == mode);
-    modes.sort_by_key(|mode| (place(mode).unwrap_or(usize::MAX), mode.clone()));
+    modes.sort_by(|a, b| Name::of(a).rank().cmp(&Name::of(b).rank()));
     modes
 }
 

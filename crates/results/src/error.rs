@@ -20,4 +20,6 @@ pub enum Error {
     Device { path: PathBuf, line: usize, found: String, before: String },
     #[error("cannot put the record into words: {0}")]
     Record(serde_json::Error),
+    #[error("a factor from 1 to 100 is wanted, such as 1.2")]
+    Factor,
 }

@@ -4,7 +4,7 @@
 //! computed here when a file is read, so that no two places can disagree about what a p99 is, and so that a mistake in
 //! a figure can be mended after the GPU has gone. The crate is pure arithmetic but for reading and writing that file.
 //!
-//! * [`record`]: the lines of the file; [`Writer`] appends them, [`Archive`] reads them
+//! * [`record`]: the lines of the file; [`Writer`] appends them, [`Archive`] reads them; [`mode`]: what modes are called
 //! * [`request`], [`iteration`]: what counts, of requests and of best-effort work
 //! * [`quantile`], [`bootstrap`]: what is said of many, and how sure it is
 //! * [`figures`]: everything that is said about an archive, computed from it at once
@@ -21,6 +21,7 @@ mod draw;
 mod error;
 pub mod figures;
 pub mod iteration;
+pub mod mode;
 pub mod passage;
 pub mod quantile;
 pub mod record;

@@ -89,7 +89,7 @@ pub struct Scenario {
     pub seed: u64,
     pub slowdown: f64,
     pub tenants: Vec<Tenant>,
-    /// The modes wanted, in kebab case.
+    /// The modes wanted, as [`crate::mode`] writes them.
     pub modes: Vec<String>,
 }
 
@@ -190,6 +190,9 @@ pub struct TenantRun {
     pub first_us: Vec<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<u32>,
+    /// The SLO that it told ebb, where it told one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo_us: Option<u64>,
 }
 
 /// A run that came to nothing. A later run of the same id supersedes it.

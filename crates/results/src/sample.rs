@@ -75,6 +75,40 @@ pub fn archive() -> Archive {
     Archive::of(records())
 }
 
+/// Two suites of it, with ebb in both domains under two policies instead of one, and told an SLO under the second. The
+/// shared domain is made a little better in one suite and worse in the other.
+pub fn policies() -> Archive {
+    const VARIANTS: [(&str, Option<u64>); 2] = [(":strict", None), (":slo:1.2x", Some(2_500))];
+    let mut archive = archive();
+    archive.scenarios.retain(|scenario| ["disb-a", "tally"].contains(&scenario.suite.as_str()));
+    archive.absent.retain(|absent| absent.mode != "ebb-shared");
+    let (ebb, mut runs): (Vec<Run>, Vec<Run>) =
+        archive.runs.into_iter().partition(|run| run.mode == "ebb-isolated");
+    for (run, domain, (variant, slo_us)) in ebb.iter().flat_map(|run| {
+        let each = move |domain| VARIANTS.map(|variant| (run, domain, variant));
+        ["ebb-isolated", "ebb-shared"].into_iter().flat_map(each)
+    }) {
+        let mut other = run.clone();
+        other.mode = format!("{domain}{variant}");
+        other.id = run.id.replace("ebb-isolated", &other.mode);
+        for tenant in other.tenants.iter_mut().filter(|tenant| tenant.class == Class::Latency) {
+            tenant.slo_us = slo_us;
+            let taken = tenant.end_us.iter_mut().zip(&tenant.start_us).filter(|_| domain == "ebb-shared");
+            taken.for_each(|(end, start)| match run.suite.as_str() {
+                "tally" => *end += (*end - start) / 20,
+                _ => *end -= (*end - start) / 200,
+            });
+        }
+        runs.push(other);
+    }
+    for scenario in &mut archive.scenarios {
+        scenario.modes.retain(|mode| !mode.starts_with("ebb"));
+        let each = |domain| VARIANTS.map(|(variant, _)| format!("{domain}{variant}"));
+        scenario.modes.extend(["ebb-isolated", "ebb-shared"].into_iter().flat_map(each));
+    }
+    Archive { runs, ..archive }
+}
+
 /// The same as records, in the order in which a lab would write them.
 pub fn records() -> Vec<Record> {
     let mut records = vec![Record::Machine(machine())];

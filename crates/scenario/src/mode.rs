@@ -96,6 +96,11 @@ impl Mode {
         !self.is_rival()
     }
 
+    /// Whether ebb decides in it, by one of its policies.
+    pub fn is_ebb(self) -> bool {
+        matches!(self, Mode::EbbIsolated | Mode::EbbShared)
+    }
+
     /// Whether it is somebody else's product, which a user must have built.
     pub fn is_rival(self) -> bool {
         matches!(self, Mode::Xsched | Mode::XschedTimeslice | Mode::Hami | Mode::Nvshare)

@@ -96,14 +96,7 @@ impl Seen {
     /// Which kind of stream a handle means.
     #[inline]
     pub fn stream(&self, handle: usize) -> StreamKind {
-        const LEGACY: usize = 1;
-        const PER_THREAD: usize = 2;
-        match handle {
-            0 if self.per_thread => StreamKind::PerThread,
-            0 | LEGACY => StreamKind::Default,
-            PER_THREAD => StreamKind::PerThread,
-            _ => StreamKind::Created,
-        }
+        stream_kind(handle, self.per_thread)
     }
 
     pub fn per_thread(&self) -> bool {
@@ -112,6 +105,19 @@ impl Seen {
 
     pub fn ready(&self) -> bool {
         self.ready
+    }
+}
+
+/// Which kind of stream a handle means; `per_thread`: whether stream 0 means the thread's own.
+#[inline]
+pub fn stream_kind(handle: usize, per_thread: bool) -> StreamKind {
+    const LEGACY: usize = 1;
+    const PER_THREAD: usize = 2;
+    match handle {
+        0 if per_thread => StreamKind::PerThread,
+        0 | LEGACY => StreamKind::Default,
+        PER_THREAD => StreamKind::PerThread,
+        _ => StreamKind::Created,
     }
 }
 

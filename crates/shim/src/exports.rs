@@ -20,9 +20,18 @@ mod chosen {
     pub use crate::guard::launch::{
         cuLaunchKernel, cuLaunchKernel_ptsz, cuLaunchKernelEx, cuLaunchKernelEx_ptsz,
     };
+    pub use crate::memory::calls::{
+        cuArray3DCreate, cuArray3DCreate_v2, cuArrayCreate, cuArrayCreate_v2, cuArrayDestroy, cuMemAlloc,
+        cuMemAlloc_v2, cuMemAllocAsync, cuMemAllocAsync_ptsz, cuMemAllocFromPoolAsync,
+        cuMemAllocFromPoolAsync_ptsz, cuMemAllocManaged, cuMemAllocPitch, cuMemAllocPitch_v2, cuMemCreate,
+        cuMemFree, cuMemFree_v2, cuMemFreeAsync, cuMemFreeAsync_ptsz, cuMemMap, cuMemPoolCreate,
+        cuMemPoolDestroy, cuMemRelease, cuMemRetainAllocationHandle, cuMemUnmap, cuMipmappedArrayCreate,
+        cuMipmappedArrayDestroy,
+    };
+    pub use crate::memory::view::{cuDeviceTotalMem, cuDeviceTotalMem_v2, cuMemGetInfo, cuMemGetInfo_v2};
     pub use crate::next::call::*;
     pub use crate::tenancy::around::{
-        cuCtxDestroy, cuCtxDestroy_v2, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2,
+        cuCtxDestroy, cuCtxDestroy_v2, cuCtxDetach, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2,
         cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, cuStreamBeginCapture, cuStreamBeginCapture_ptsz,
         cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz, cuStreamBeginCaptureToCig,
         cuStreamBeginCaptureToCig_ptsz, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz,
@@ -41,7 +50,10 @@ macro_rules! export_each {
             #[unsafe(no_mangle)]
             pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> CUresult {
                 let _inside = match const { hooks::hands_over_work(stringify!($name)) } {
-                    true => tenancy::admit(),
+                    true => tenancy::admit(|| {
+                        let per_thread = const { hooks::is_per_thread(stringify!($name)) };
+                        guard::hold(per_thread, [$(guard::stream_in(&$arg)),*])
+                    }),
                     false => None,
                 };
                 static CALLED: guard::Called = guard::Called::new();

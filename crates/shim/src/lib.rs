@@ -4,7 +4,7 @@
 //! first on the library path. Every function of the driver is here, with its exact ABI, and goes on to the same
 //! function of the real driver; what a program asks for by `cuGetProcAddress` it gets from here too. Nothing about
 //! a call is changed: hooks only look on, and count. Only *when* work is handed to the GPU is decided here, in a process
-//! that is a tenant: a best-effort one waits at a gate for its turn.
+//! that is a tenant: a best-effort one waits at a gate for its turn; and how much memory there is, in one that has a limit.
 //!
 //! The library is a guest. It does nothing before the first CUDA call; it does not touch the host's heap; it never
 //! prints unless `EBB_LOG` is set, never waits without a bound, and a hook that fails takes itself out of the way
@@ -20,6 +20,7 @@
 //! * `watch`: this process's ledger and what becomes of it in a fork
 //! * `twins`: the rewritten kernels that a best-effort tenant launches instead, and the thread that makes them
 //! * `guard`: stopping between the blocks of a kernel, and what must wait until cut launches are whole again
+//! * `memory`: how much of each GPU's memory this process has, and may have
 //! * `tenancy`: sharing the GPU: the gate, the keeper, the token, bursts; `channels`, which overhears the driver's `ioctl`
 //!
 //! Beside them: `undocumented` (functions without a header), `loader` (opens by absolute path), `own`, `thread`, `arena`, `heap`, `lock`, `log` and, for tests, `fault`.
@@ -41,6 +42,7 @@ mod hooks;
 mod loader;
 mod lock;
 mod log;
+mod memory;
 mod next;
 mod own;
 mod surroundings;

@@ -18,6 +18,8 @@ pub struct Variables {
     pub run: Option<&'static CStr>,
     pub ledgers: Option<&'static CStr>,
     pub disabled: bool,
+    /// Events are written down, unless the user does not want it.
+    pub events: bool,
     /// The user does not mind questions that the driver answers with an error.
     pub may_ask_in_vain: bool,
     #[cfg(feature = "faults")]
@@ -32,6 +34,7 @@ impl Variables {
             run: variable(c"EBB_RUN"),
             ledgers: variable(c"EBB_LEDGERS"),
             disabled: variable(c"EBB_DISABLE").is_some_and(|value| value == c"1"),
+            events: variable(c"EBB_EVENTS").is_none_or(|value| value != c"0"),
             may_ask_in_vain: variable(c"EBB_PARAMETERS").is_some_and(|value| value == c"1"),
             #[cfg(feature = "faults")]
             fault: variable(c"EBB_FAULT"),

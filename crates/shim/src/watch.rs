@@ -8,17 +8,19 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use rustix::fs::{Mode, OFlags};
-use telemetry::{Ledger, Note};
+use telemetry::{EventLog, Ledger, Note, Stem};
 
 use crate::frames::Frames;
 use crate::lock::Lock;
 use crate::log::say;
 use crate::surroundings::Variables;
-use crate::{arena, channels, fault, guard, heap, next, tenancy, twins};
+use crate::{arena, channels, fault, guard, heap, memory, next, tenancy, twins};
 
 /// What hooks work with.
 pub struct Watch {
     pub ledger: Ledger,
+    /// Where what happens is written down; nowhere, if nobody could read it or wants to.
+    pub events: Option<EventLog>,
     pub frames: Frames,
 }
 
@@ -76,10 +78,15 @@ fn open(variables: &Variables, version: i32) -> Option<&'static Watch> {
     std::panic::set_hook(Box::new(|_| ()));
     let mut command = [0; 256];
     let command = command_line(&mut command);
-    let public = variables.run.or(variables.ledgers).map(|folder| match fault::disk() {
+    let (folder, stem) = (variables.run.or(variables.ledgers), Stem::now());
+    let public = folder.map(|folder| match fault::disk() {
         true => Err(telemetry::Error::Make(rustix::io::Errno::NOSPC)),
-        false => Ledger::create(folder, command),
+        false => Ledger::create(folder, stem, command),
     });
+    let events = match (folder, &public) {
+        (Some(folder), Some(Ok(_))) if variables.events => tenancy::event_log(folder, stem),
+        _ => None,
+    };
     let ledger = match public {
         Some(Ok(ledger)) => ledger,
         Some(Err(error)) => {
@@ -92,7 +99,7 @@ fn open(variables: &Variables, version: i32) -> Option<&'static Watch> {
         Some(path) => ledger.driver(path.to_bytes(), version),
         None => ledger.note(Note::NoDriver),
     }
-    arena::place(Watch { ledger, frames: Frames::new(variables.may_ask_in_vain)? })
+    arena::place(Watch { ledger, events, frames: Frames::new(variables.may_ask_in_vain)? })
 }
 
 fn driver_version() -> i32 {
@@ -119,6 +126,7 @@ extern "C" fn in_child() {
     heap::in_child();
     twins::in_child();
     channels::in_child();
+    memory::in_child();
     tenancy::in_child();
     guard::in_child();
     if WATCH.load(Ordering::Relaxed) != off() {

@@ -6,7 +6,7 @@
 //! a tenant that is bound by its host finds everything launched that it would have launched, and loses less than it waits.
 //!
 //! What a scheduler decides here is which best-effort context takes part in the round. To take one out, or to let it in again, is a call to
-//! the driver that takes its time (the *lever*); a change of mind before it has taken effect takes it back.
+//! the driver that takes its time (the *lever*), and whoever makes it can change its mind when it is over, not before.
 
 use model::{Class, Nanos};
 use policy::slice;
@@ -122,6 +122,7 @@ impl<'w, 's> Contexts<'w, 's> {
 
     fn happen(&mut self) {
         let mut ask = self.now == Nanos::ZERO;
+        ask |= self.let_levers_act();
         for seat in 0..self.lanes.len() {
             ask |= self.look_at(seat);
         }
@@ -136,7 +137,6 @@ impl<'w, 's> Contexts<'w, 's> {
             self.desk.ask(self.now);
             self.pull_levers();
         }
-        self.let_levers_act();
         self.hand_over();
     }
 
@@ -184,15 +184,13 @@ impl<'w, 's> Contexts<'w, 's> {
     }
 
     fn fill_facts(&mut self) {
-        let now = self.now;
-        let lanes = self.lanes.iter().zip(&self.seats).enumerate();
-        let facts = lanes.map(|(number, (lane, seat))| {
-            let mut facts = lane.facts(number as u32, now, seat.awake);
+        if !self.desk.asked() {
+            return;
+        }
+        for ((facts, lane), seat) in self.desk.facts.iter_mut().zip(&self.lanes).zip(&self.seats) {
+            lane.tell(facts, self.now, seat.awake);
             facts.runs = seat.enabled;
-            facts
-        });
-        self.desk.facts.clear();
-        self.desk.facts.extend(facts);
+        }
     }
 
     /// What the decision wants is on its way.
@@ -207,29 +205,31 @@ impl<'w, 's> Contexts<'w, 's> {
             if lane.is_latency() || named(number, lane) {
                 continue;
             }
-            seat.lever = match seat.lever {
-                _ if !seat.enabled => None,
-                Some((at, false)) => Some((at, false)),
-                _ => Some((self.now + costs.lever_off, false)),
-            };
-            free = free.max(seat.lever.map_or(self.now, |(at, _)| at));
+            if seat.lever.is_none() && seat.enabled {
+                seat.lever = Some((self.now + costs.lever_off, false));
+            }
+            // Who is on its way in leaves again before another comes.
+            free = free.max(match seat.lever {
+                Some((at, true)) => at + costs.lever_off,
+                Some((at, false)) => at,
+                None => self.now,
+            });
         }
         for (number, (lane, seat)) in self.lanes.iter().zip(&mut self.seats).enumerate() {
-            if !lane.is_latency() && named(number, lane) {
-                seat.lever = match seat.lever {
-                    _ if seat.enabled => None,
-                    Some((at, true)) => Some((at, true)),
-                    _ => Some((free + costs.lever_on, true)),
-                };
+            if !lane.is_latency() && named(number, lane) && seat.lever.is_none() && !seat.enabled {
+                seat.lever = Some((free + costs.lever_on, true));
             }
         }
     }
 
-    fn let_levers_act(&mut self) {
+    /// Whether one did: whoever pulled it looks again when the call is over.
+    fn let_levers_act(&mut self) -> bool {
+        let mut acted = false;
         for number in 0..self.seats.len() {
             let Some((_, enabled)) = self.seats[number].lever.filter(|&(at, _)| at <= self.now) else {
                 continue;
             };
+            acted = true;
             let seat = &mut self.seats[number];
             (seat.enabled, seat.lever) = (enabled, None);
             if !enabled {
@@ -242,6 +242,7 @@ impl<'w, 's> Contexts<'w, 's> {
                 }
             }
         }
+        acted
     }
 
     fn has_work(&self, number: usize) -> bool {

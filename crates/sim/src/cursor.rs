@@ -17,6 +17,10 @@ use model::Nanos;
 
 use crate::score::{ONE, Score};
 
+mod sprint;
+
+pub use sprint::Track;
+
 #[derive(Clone, Debug)]
 pub struct Cursor {
     /// When the host began.
@@ -165,22 +169,24 @@ impl Cursor {
     /// opens, and when that call is.
     pub fn next_gap(&self, score: &Score, now: Nanos, least: Nanos) -> Option<(Nanos, Nanos)> {
         let mut kernel = self.kernel;
-        if self.under_way(score).is_none() && kernel > 0 {
+        if kernel > 0 && self.under_way(score).is_none() {
             // Between two kernels: the gap that is open now counts from its begin.
             kernel -= 1;
         }
-        while kernel + 1 < score.kernels() {
-            let late = self.lateness(score, kernel);
-            let after = partition(kernel + 1, score.kernels(), |k| self.lateness(score, k) <= late);
-            if after >= score.kernels() {
-                return None;
+        let (last, mut late) = (score.kernels() - 1, self.lateness(score, kernel.min(score.kernels() - 1)));
+        if self.lateness(score, last) <= late {
+            return None;
+        }
+        for after in kernel + 1..=last {
+            let lateness = self.lateness(score, after);
+            if lateness > late {
+                let opens = self.begin + Nanos(self.scaled(score.work[after]) + late);
+                let call = self.call(score, after);
+                if call > opens.max(now) && call.since(opens) >= least {
+                    return Some((opens, call));
+                }
+                late = lateness;
             }
-            let opens = self.begin + Nanos(self.scaled(score.work[after]) + late);
-            let call = self.call(score, after);
-            if call > opens.max(now) && call.since(opens) >= least {
-                return Some((opens, call));
-            }
-            kernel = after;
         }
         None
     }
@@ -229,15 +235,32 @@ impl Cursor {
         }
     }
 
+    /// All kernels before this one are done.
+    pub fn set_kernel(&mut self, score: &Score, kernel: usize) {
+        self.kernel = kernel;
+        self.set_done(score, self.scaled(score.work[kernel]));
+    }
+
     /// When the host has made its last call: one that does not wait goes on to its next job then.
     pub fn handed_over(&self, score: &Score) -> Nanos {
         self.call(score, score.kernels() - 1)
     }
 }
 
-/// The first of `from..to` for which `holds` does not hold.
+/// The first of `from..to` for which `holds` does not hold. Most often it is near the one end, or it is the other.
 fn partition(from: usize, to: usize, holds: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (from, to);
+    if from >= to || holds(to - 1) {
+        return from.max(to);
+    }
+    let (mut low, mut high, mut stride) = (from, to - 1, 1);
+    while low + stride < high {
+        if !holds(low + stride - 1) {
+            high = low + stride - 1;
+            break;
+        }
+        low += stride;
+        stride *= 2;
+    }
     while low < high {
         let middle = low + (high - low) / 2;
         if holds(middle) { low = middle + 1 } else { high = middle }

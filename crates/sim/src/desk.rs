@@ -5,16 +5,17 @@ use policy::{Decision, Who, Why};
 
 use crate::lane::Lane;
 use crate::log::{Decided, Log};
-use crate::{Ended, Facts, Scene, Scheduler, Sharing};
+use crate::{Ended, Facts, Scene, Scheduler, Sharing, World};
 
 pub struct Desk<'s> {
     scheduler: &'s mut dyn Scheduler,
     exclusive: bool,
-    /// Whether anybody is asked at all.
+    lever: Nanos,
     asked: bool,
     /// How long a gap must be for the scheduler to be asked in it.
     pub in_gaps: Option<Nanos>,
     pub decision: Decision,
+    /// Of every tenant, by seat.
     pub facts: Vec<Facts>,
     pub kept: Vec<Decided>,
     keep: usize,
@@ -29,20 +30,27 @@ const TICK: Nanos = Nanos::from_millis(100);
 const SOONEST: Nanos = Nanos(1_000);
 
 impl<'s> Desk<'s> {
-    pub fn new(scheduler: &'s mut dyn Scheduler, sharing: Sharing, keep: usize) -> Desk<'s> {
+    pub fn new(scheduler: &'s mut dyn Scheduler, world: &World, lanes: &[Lane]) -> Desk<'s> {
+        let (sharing, costs) = (world.sharing, &world.card.costs);
         let asked = sharing.is_scheduled();
         Desk {
             in_gaps: scheduler.asks_in_gaps().filter(|_| asked),
             scheduler,
             exclusive: sharing == Sharing::Isolated,
+            lever: costs.lever_off,
             asked,
             decision: Decision::anything(Who::All, Nanos::MAX),
-            facts: Vec::new(),
+            facts: lanes.iter().zip(0..).map(|(lane, seat)| lane.introduce(seat)).collect(),
             kept: Vec::new(),
-            keep,
+            keep: world.decisions,
             reasons: [0; Why::ALL.len()],
             next_tick: TICK,
         }
+    }
+
+    /// Whether anybody is asked at all.
+    pub fn asked(&self) -> bool {
+        self.asked
     }
 
     /// What is decided, from [`Desk::facts`] as they stand.
@@ -50,7 +58,7 @@ impl<'s> Desk<'s> {
         if !self.asked {
             return;
         }
-        let scene = Scene { now, exclusive: self.exclusive, tenants: &self.facts };
+        let scene = Scene { now, exclusive: self.exclusive, lever: self.lever, tenants: &self.facts };
         let mut decision = self.scheduler.decide(&scene);
         // A moment that is past, or now, would have us ask for ever.
         decision.again = decision.again.max(now + SOONEST);
@@ -77,7 +85,12 @@ impl<'s> Desk<'s> {
     pub fn tick(&mut self, now: Nanos) {
         if self.asked && now >= self.next_tick {
             self.next_tick = now + TICK;
-            self.scheduler.tick(&Scene { now, exclusive: self.exclusive, tenants: &self.facts });
+            self.scheduler.tick(&Scene {
+                now,
+                exclusive: self.exclusive,
+                lever: self.lever,
+                tenants: &self.facts,
+            });
             self.in_gaps = self.scheduler.asks_in_gaps();
         }
     }

@@ -18,14 +18,47 @@ impl Source {
 
     /// From 0 to below 1, for the `item`-th thing of the `group`-th kind.
     pub fn unit(self, group: u64, item: u64) -> f64 {
-        let word = mix(self.0 ^ mix(group.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mix(item)));
-        (word >> 11) as f64 / (1u64 << 53) as f64
+        self.group(group).unit(Item::new(item))
     }
 
     /// From 0 to below `bound`.
     pub fn below(self, group: u64, item: u64, bound: usize) -> usize {
-        ((self.unit(group, item) * bound as f64) as usize).min(bound.saturating_sub(1))
+        below(self.unit(group, item), bound)
     }
+
+    /// For many things of one kind.
+    pub fn group(self, group: u64) -> Group {
+        Group { source: self.0, group: group.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
+    }
+}
+
+/// Where the draws of one kind come from.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    source: u64,
+    group: u64,
+}
+
+/// A thing to draw for. What can be done for it once is done, for those who draw for it again and again.
+#[derive(Clone, Copy, Debug)]
+pub struct Item(u64);
+
+impl Item {
+    pub fn new(number: u64) -> Item {
+        Item(mix(number))
+    }
+}
+
+impl Group {
+    pub fn unit(self, item: Item) -> f64 {
+        let word = mix(self.source ^ mix(self.group ^ item.0));
+        (word >> 11) as i64 as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A place from 0 to below 1, as a number below `bound`.
+pub fn below(unit: f64, bound: usize) -> usize {
+    ((unit * bound as f64) as usize).min(bound.saturating_sub(1))
 }
 
 /// The finish of splitmix64: every bit of the result depends on every bit of the word.

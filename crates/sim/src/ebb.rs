@@ -6,9 +6,9 @@
 //! goes by the kernels before it.
 
 use forecast::{Arrivals, Recent, Solo};
-use model::{Class, Dials, Forecast, Kind, Nanos};
-use policy::slo::{Report, State, Typical, aim, slack, tune};
-use policy::{BestEffort, Decision, Latency, View, Why};
+use model::{Class, Dials, Domain, Forecast, Kind, Nanos};
+use policy::slo::{Aim, Report, State, Typical, aim, slack, tune};
+use policy::{BestEffort, Decision, Latency, View, Who, Why, aside};
 
 use crate::token::Token;
 use crate::{Ended, Facts, Scene, Scheduler};
@@ -37,8 +37,9 @@ struct Known {
     /// The silence that was foretold last: the call that ends it, and what was said.
     foretold: Option<(Nanos, Forecast)>,
     active: bool,
-    /// When the next request is expected, as it was said when the last one ended: an idle tenant says nothing new, and it is by what
-    /// it said last that others see that it is late.
+    /// When the last request ended, and when the next one is expected, as of then: an idle tenant says nothing new, and it is by what
+    /// it said last that others see that it is late. Until somebody wants to know it is not worked out.
+    ended: Option<Nanos>,
     expected: Option<Forecast>,
     /// Whether the next request, or the one under way, is to be seen alone.
     alone: bool,
@@ -46,7 +47,8 @@ struct Known {
     missed: u32,
     /// As of the last look.
     report: Option<Report>,
-    /// What a request takes alone, nine times of ten.
+    /// What a request takes alone, half of the time and nine times of ten.
+    median: Nanos,
     usual: Nanos,
 }
 
@@ -86,6 +88,28 @@ impl Ebb {
     }
 }
 
+/// What whoever has the token does about a decision, given what it costs to follow it.
+fn stand_aside(scene: &Scene, view: &View, decision: Decision) -> Decision {
+    let holder = view.best_effort.iter().find(|tenant| tenant.runs);
+    let facts = holder.and_then(|holder| scene.tenants.iter().find(|facts| facts.seat == holder.seat));
+    let Some(facts) = facts else { return decision };
+    let aside = aside::settle(view, &decision, facts.seat, !facts.runs, scene.lever);
+    let Decision { in_flight, why, lead, .. } = decision;
+    match aside.off {
+        true => Decision { lead, ..Decision::nobody(why, aside.again) },
+        false if decision.admits(facts.seat, facts.certificate, view.now) => {
+            Decision { again: aside.again, ..decision }
+        }
+        // To follow it would cost more than it saves.
+        false => Decision {
+            again: aside.again,
+            why,
+            lead,
+            ..Decision::anything(Who::One(facts.seat), in_flight.max(view.dials.in_flight))
+        },
+    }
+}
+
 fn best_effort(facts: &Facts, exclusive: bool, holder: Option<u32>) -> BestEffort {
     let runs = if exclusive { holder == Some(facts.seat) } else { facts.runs && facts.wants };
     BestEffort {
@@ -112,7 +136,8 @@ impl Known {
         let next = match facts.next_call {
             Some(call) => self.silence(facts.step as usize, now, call),
             None if active => Forecast::ANY_MOMENT,
-            None => self.expected.unwrap_or(Forecast::ANY_MOMENT),
+            None if self.is_promised() => self.expected().unwrap_or(Forecast::ANY_MOMENT),
+            None => Forecast::ANY_MOMENT,
         };
         Latency {
             seat: facts.seat,
@@ -121,9 +146,18 @@ impl Known {
             busy_until: facts.busy_until,
             next,
             slack: self.slack(facts, now),
+            usual: self.median,
             deadline: facts.due.zip(facts.slo).map(|(due, slo)| due + slo),
             solo: self.alone,
         }
+    }
+
+    /// Of an idle tenant: nothing has been learned of its arrivals since its last request ended.
+    fn expected(&mut self) -> Option<Forecast> {
+        if self.expected.is_none() {
+            self.expected = self.ended.map(|ended| self.arrivals.next(ended));
+        }
+        self.expected
     }
 
     /// When the host will call, by what it did at this place before; and what it did now is remembered.
@@ -144,6 +178,13 @@ impl Known {
         said
     }
 
+    /// Whether somebody has said how long its requests may take. Without an objective the slack is a few hundredths of a request, and
+    /// to keep everything away that cannot be stopped within that, whenever one may come, would keep it away for good: a tenant
+    /// does not say then when it expects one.
+    fn is_promised(&self) -> bool {
+        self.report.is_some_and(|report| matches!(aim(&report), Aim::Slo(_)))
+    }
+
     fn slack(&self, facts: &Facts, now: Nanos) -> Nanos {
         let Some(report) = self.report.filter(|report| report.solo.is_some()) else { return Nanos::ZERO };
         let since = match facts.activity {
@@ -155,11 +196,23 @@ impl Known {
     }
 
     fn report(&mut self, facts: &Facts, best_effort: u32, certificate: Nanos) -> Report {
+        let report = match self.report.filter(|_| self.requests == 0) {
+            // Whoever has answered nothing since has taught nothing.
+            Some(last) => Report { requests: 0, missed: 0, slo: facts.slo, best_effort, certificate, ..last },
+            None => self.summary(facts, best_effort, certificate),
+        };
+        self.report = Some(report);
+        report
+    }
+
+    fn summary(&mut self, facts: &Facts, best_effort: u32, certificate: Nanos) -> Report {
         let typical = |sketch: &forecast::Sketch| {
             Some(Typical { p50: sketch.quantile(500)?, p99: sketch.quantile(990)? })
         };
         let known = self.solo.slowdown().is_some();
-        let report = Report {
+        self.median = self.solo.all().quantile(500).unwrap_or_default();
+        self.usual = self.solo.alone().quantile(900).unwrap_or_default();
+        Report {
             requests: std::mem::take(&mut self.requests),
             missed: std::mem::take(&mut self.missed),
             observed: typical(self.solo.all()).unwrap_or_default(),
@@ -168,10 +221,7 @@ impl Known {
             tolerance: TOLERANCE,
             best_effort,
             certificate,
-        };
-        self.usual = self.solo.alone().quantile(900).unwrap_or_default();
-        self.report = Some(report);
-        report
+        }
     }
 }
 
@@ -196,6 +246,7 @@ impl Scheduler for Ebb {
             dials: self.dials,
         };
         let decision = policy::decide(&view);
+        let decision = if scene.exclusive { stand_aside(scene, &view, decision) } else { decision };
         let again = if scene.exclusive { self.token.again(scene) } else { Nanos::MAX };
         let waiting = decision.why == Why::NothingToDo;
         Decision { again: decision.again.min(if waiting { Nanos::MAX } else { again }), ..decision }
@@ -208,7 +259,7 @@ impl Scheduler for Ebb {
         known.missed += u32::from(known.report.and_then(|report| report.slo).is_some_and(|slo| took > slo));
         known.solo.observe(end.end.since(end.start), end.alone);
         known.arrivals.ended(end.end);
-        known.expected = Some(known.arrivals.next(end.end));
+        (known.ended, known.expected) = (Some(end.end), None);
         known.active = false;
         known.alone = known.solo.wants_the_next_alone(self.dials.solo_share);
     }
@@ -224,6 +275,7 @@ impl Scheduler for Ebb {
         let latency = scene.tenants.iter().filter(|facts| facts.class == Class::Latency);
         let reports: Vec<Report> =
             latency.map(|facts| self.known[facts.seat as usize].report(facts, share, certificate)).collect();
-        (self.dials, self.state) = tune(self.dials, self.state, &reports);
+        let domain = if scene.exclusive { Domain::Isolated } else { Domain::Shared };
+        (self.dials, self.state) = tune(self.dials, domain, self.state, &reports);
     }
 }

@@ -18,8 +18,9 @@ pub fn run(world: &World, scheduler: &mut dyn Scheduler) -> Result<Log, Error> {
     world.check()?;
     let means = scheduler.means();
     let order = order(world);
-    let lanes = order.iter().map(|&place| Lane::new(&world.tenants[place], world, &means)).collect();
-    let desk = Desk::new(scheduler, world.sharing, world.decisions);
+    let lanes: Vec<Lane> =
+        order.iter().map(|&place| Lane::new(&world.tenants[place], world, &means)).collect();
+    let desk = Desk::new(scheduler, world, &lanes);
     let log = match world.sharing.domain() {
         Domain::Isolated => Contexts::new(world, lanes, desk).play(),
         Domain::Shared => Floor::new(world, lanes, means, desk).play(),

@@ -3,7 +3,7 @@
 use model::{Class, Nanos};
 use policy::{Activity, fair, token};
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, Track};
 use crate::draw::Source;
 use crate::log::{Gaps, Job, Played, Stop};
 use crate::score::{Grid, ONE, Score};
@@ -20,6 +20,8 @@ pub struct Lane {
     pub source: Source,
     /// The job it is at.
     pub cursor: Option<Cursor>,
+    /// Where its jobs stand at the rate at which they get on most often.
+    pub track: Track,
     /// How long it takes to get it off the GPU, whatever it is doing.
     pub certificate: Nanos,
     /// The time for which it was let on the GPU, stretched by its weight.
@@ -54,6 +56,7 @@ impl Lane {
             slo: tenant.slo,
             source: Source::named(world.seed, &tenant.name),
             cursor: None,
+            track: Track::default(),
             certificate: certificate(&score, world),
             virtual_time: Nanos::ZERO,
             wanted_since: Nanos::ZERO,
@@ -178,51 +181,78 @@ impl Lane {
         self.busy - before
     }
 
-    pub fn facts(&self, seat: u32, now: Nanos, awake: bool) -> Facts {
-        let cursor = self.cursor.as_ref().filter(|_| awake);
-        let activity = match cursor {
-            Some(cursor) => Activity::Active { since: cursor.begin },
-            None => Activity::Idle { since: self.idle_since },
-        };
-        let queued = match &self.arrivals {
-            Arrivals::Closed => 0,
-            Arrivals::Open(due) => due[self.jobs.len().min(due.len())..].partition_point(|&due| due <= now),
-        };
-        let step = cursor.map_or(0, |cursor| cursor.kernel());
+    /// What is known of it before anything has happened.
+    pub fn introduce(&self, seat: u32) -> Facts {
         Facts {
             seat,
             class: self.class,
             priority: self.priority,
             weight: self.weight,
             slo: self.slo,
-            activity,
-            due: cursor.and_then(|_| self.jobs.last()).map(|job| job.due),
-            queued: queued as u32,
-            busy_until: cursor.map_or(now, |cursor| cursor.busy_until(&self.score, now)),
-            step: step as u32,
+            activity: Activity::Idle { since: None },
+            due: None,
+            queued: 0,
+            busy_until: Nanos::ZERO,
+            step: 0,
             next_call: None,
             next_due: self.next_due(),
-            wants: self.class == Class::BestEffort && self.has_job(now),
-            wanted_since: self.wanted_since,
+            wants: false,
+            wanted_since: Nanos::ZERO,
             runs: false,
-            virtual_time: self.virtual_time,
+            virtual_time: Nanos::ZERO,
             certificate: self.certificate,
             piece: self.piece(),
             held: self.next_grid().stop == StopAt::Kernel,
-            busy: self.busy,
+            busy: Nanos::ZERO,
         }
+    }
+
+    /// Brings up to date what is known of it; whether it runs and when it calls, others know.
+    pub fn tell(&self, facts: &mut Facts, now: Nanos, awake: bool) {
+        let cursor = self.cursor.as_ref().filter(|_| awake);
+        facts.activity = match cursor {
+            Some(cursor) => Activity::Active { since: cursor.begin },
+            None => Activity::Idle { since: self.idle_since },
+        };
+        facts.due = cursor.and_then(|_| self.jobs.last()).map(|job| job.due);
+        facts.queued = self.queued(now);
+        facts.step = cursor.map_or(0, |cursor| cursor.kernel()) as u32;
+        facts.next_due = self.next_due();
+        facts.piece = self.piece();
+        facts.held = self.next_grid().stop == StopAt::Kernel;
+        facts.busy = self.busy;
+        if self.is_latency() {
+            facts.busy_until = cursor.map_or(now, |cursor| cursor.busy_until(&self.score, now));
+        } else {
+            facts.busy_until = now;
+            facts.wants = self.has_job(now);
+            facts.wanted_since = self.wanted_since;
+            facts.virtual_time = self.virtual_time;
+        }
+    }
+
+    /// How many jobs are due and not begun.
+    fn queued(&self, now: Nanos) -> u32 {
+        let Arrivals::Open(due) = &self.arrivals else { return 0 };
+        let rest = &due[self.jobs.len().min(due.len())..];
+        // Most often nobody waits, or few do: those that are far away are not looked at.
+        let mut near = 1;
+        while near < rest.len() && rest[near - 1] <= now {
+            near *= 2;
+        }
+        rest[..near.min(rest.len())].partition_point(|&due| due <= now) as u32
     }
 
     /// The kernel that is under way or comes next.
     fn next_grid(&self) -> &Grid {
         let kernel = self.cursor.as_ref().map_or(0, |cursor| cursor.kernel());
-        &self.score.grids[kernel % self.score.kernels()]
+        self.score.grids.get(kernel).unwrap_or(&self.score.grids[0])
     }
 
     /// How long its next kernel takes.
     fn piece(&self) -> Nanos {
-        let factor = self.cursor.as_ref().map_or(ONE, |cursor| cursor.factor);
-        Nanos(((u128::from(self.next_grid().duration) * u128::from(factor)) >> 16) as u64)
+        let duration = self.next_grid().duration;
+        Nanos(self.cursor.as_ref().map_or(duration, |cursor| cursor.scaled(duration)))
     }
 
     pub fn into_log(mut self, until: Nanos) -> Played {

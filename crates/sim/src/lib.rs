@@ -14,7 +14,8 @@
 //! **Between events nothing is stepped through.** A job that nobody disturbs is a set of sums (`score`), and everything that can
 //! disturb it is one number (`cursor`): how late it is. Where it stands at any moment, when it leaves the GPU idle and when it ends are
 //! found by bisection, so a request of 165 kernels costs what one of a single kernel does. Only where kernels of several tenants
-//! meet on the card at the same time are they walked through one by one.
+//! meet on the card at the same time are they walked through one by one, and even there what can be known before is: what each
+//! kernel of a request waits for is found in one go, and best-effort work at a rate that comes again has sums of its own.
 //!
 //! **The shared domain** (`floor`). A stop is a flag, which blocks see some microseconds later; those that run finish, or the whole kernel
 //! does if it can only be held (`residue`). A latency tenant's kernel starts when there is room for it: it goes first, but

@@ -46,6 +46,8 @@ pub struct Scene<'a> {
     pub now: Nanos,
     /// One best-effort tenant at a time.
     pub exclusive: bool,
+    /// Where one at a time runs: how long it takes to take one out of the round.
+    pub lever: Nanos,
     /// By seat.
     pub tenants: &'a [Facts],
 }
@@ -63,7 +65,7 @@ pub struct Facts {
     pub due: Option<Nanos>,
     /// Requests that wait behind the one in progress.
     pub queued: u32,
-    /// When what it has launched so far will have run.
+    /// Latency: when what it has launched so far will have run.
     pub busy_until: Nanos,
     /// The launch that comes next, counted in the job, if one is under way.
     pub step: u32,

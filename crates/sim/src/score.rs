@@ -190,6 +190,12 @@ fn readiness(tenant: &Tenant, card: &Card, work: &[u64]) -> Vec<u64> {
     ready
 }
 
+/// The next whole number. `f64::ceil` is a call where the processor need not have an instruction for it.
+pub fn whole(span: f64) -> u64 {
+    let below = span as u64;
+    below.saturating_add(u64::from((below as f64) < span))
+}
+
 /// Nought, the first, the first two, ...
 fn sums(parts: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut sum = 0;

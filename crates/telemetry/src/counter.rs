@@ -83,6 +83,7 @@ counters! {
     AllocatedManaged = "allocations.managed.bytes",
     AllocatedHost = "allocations.host.bytes",
     AllocationsRefused = "allocations_refused",
+    AllocationsDenied = "allocations_denied",
     Frees = "frees",
     PoolsCreated = "memory_pools_created",
     AddressesReserved = "virtual_memory.reservations",

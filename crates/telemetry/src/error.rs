@@ -9,8 +9,8 @@ pub enum Error {
     Make(rustix::io::Errno),
     #[error("the name of a ledger does not fit")]
     NameTooLong,
-    #[error("cannot read the ledger {path}: {reason}")]
+    #[error("cannot read {path}: {reason}")]
     Read { path: PathBuf, reason: std::io::Error },
-    #[error("{path} is not a ledger: {reason}")]
-    NotALedger { path: PathBuf, reason: &'static str },
+    #[error("{path} is not {what}: {reason}")]
+    Not { path: PathBuf, what: &'static str, reason: &'static str },
 }

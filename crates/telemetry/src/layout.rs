@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::Counter;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbledgr");
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 pub(crate) const SHARDS: usize = 16;
 /// A multiple of a cache line, so that shards share none.

@@ -1,18 +1,15 @@
 //! The writer: a process about itself.
 //!
 //! Used inside other people's programs. So nothing here touches the heap, waits, or can fail once the memory is
-//! there; and the file has its room before it is mapped, since a store into a mapping on a full disk is a SIGBUS.
+//! there; and the file has its room before it is mapped (`file`), since a store into a mapping on a full disk is a SIGBUS.
 
 use std::ffi::CStr;
-use std::io::Write as _;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use rustix::fd::OwnedFd;
-use rustix::fs::{FallocateFlags, Mode, OFlags};
-use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::file::Stem;
 use crate::layout::{BYTES, KERNELS, KernelEntry, Layout, MAGIC, SHARDS, VERSION};
 use crate::{Counter, Error, Note};
 
@@ -35,23 +32,17 @@ pub struct KernelIdentity<'a> {
 #[derive(Clone, Copy)]
 pub struct Kernel {
     entry: &'static KernelEntry,
+    index: u32,
 }
 
 impl Ledger {
     /// Makes the file `<pid>-<time>.ledger` in a folder, and maps it. `program` is what a reader is told is running.
-    pub fn create(folder: &CStr, program: &[u8]) -> Result<Ledger, Error> {
-        let pid = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let mut path = [0; 4096];
-        let mut rest = &mut path[..];
-        let folder = folder.to_bytes();
-        let age = (now.tv_sec, now.tv_nsec);
-        rest.write_all(folder)
-            .and_then(|()| write!(rest, "/{pid}-{}{:09}.ledger\0", age.0, age.1))
-            .map_err(|_| Error::NameTooLong)?;
-        let path = CStr::from_bytes_until_nul(&path).expect("a zero was written behind the name");
-        let layout = map_file(path).map_err(Error::Make)?;
-        Ok(Ledger::begin(layout, pid, program))
+    pub fn create(folder: &CStr, stem: Stem, program: &[u8]) -> Result<Ledger, Error> {
+        let memory = stem.map(folder, "ledger", BYTES, MapFlags::empty())?;
+        // SAFETY: the mapping has the size of a layout, is zeroed, is never unmapped, and is made of atomics, so
+        // that it may change under us.
+        let layout = unsafe { &*memory.cast::<Layout>() };
+        Ok(Ledger::begin(layout, stem.pid, program))
     }
 
     /// A ledger that nobody else sees: counting goes on where there is no folder to count in.
@@ -101,14 +92,15 @@ impl Ledger {
     pub fn kernel(&self, identity: &KernelIdentity<'_>) -> Option<Kernel> {
         let key = key(identity);
         let first = usize::try_from(key % KERNELS as u64).expect("less than the number of kernels");
-        let places = self.layout.kernels[first..].iter().chain(&self.layout.kernels[..first]);
-        for entry in places {
+        for index in (first..KERNELS).chain(0..first) {
+            let entry = &self.layout.kernels[index];
+            let kernel = Kernel { entry, index: index as u32 };
             match entry.key.compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
                     describe(entry, identity);
-                    return Some(Kernel { entry });
+                    return Some(kernel);
                 }
-                Err(other) if other == key => return Some(Kernel { entry }),
+                Err(other) if other == key => return Some(kernel),
                 Err(_) => {}
             }
         }
@@ -118,6 +110,12 @@ impl Ledger {
 }
 
 impl Kernel {
+    /// Which place in the ledger it has; by this number events name it.
+    #[inline]
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
     /// A launch of so many blocks.
     #[inline]
     pub fn launched(&self, blocks: u64) {
@@ -159,6 +157,12 @@ impl Kernel {
         self.entry.certificate_ns.fetch_max(certificate_ns, Ordering::Relaxed);
     }
 
+    /// Earlier runs have seen blocks of such a length, and promised to stop it within so long.
+    pub fn foreseen(&self, block_ns: u64, certificate_ns: u64) {
+        self.entry.block_ns.fetch_max(block_ns, Ordering::Relaxed);
+        self.entry.certificate_ns.fetch_max(certificate_ns, Ordering::Relaxed);
+    }
+
     /// How long it takes to stop, as promised so far.
     pub fn certificate_ns(&self) -> Option<u64> {
         Some(self.entry.certificate_ns.load(Ordering::Relaxed)).filter(|&time| time > 0)
@@ -182,41 +186,6 @@ fn key(identity: &KernelIdentity<'_>) -> u64 {
     let fold = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = identity.name.iter().fold(0xcbf2_9ce4_8422_2325, fold);
     identity.module_hash.to_le_bytes().iter().fold(hash, fold) | 1
-}
-
-fn map_file(path: &CStr) -> Result<&'static Layout, Errno> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
-    let mapped = reserve(&file).and_then(|()| {
-        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: a new mapping, at a place of the kernel's choice.
-        unsafe { rustix::mm::mmap(ptr::null_mut(), BYTES, prot, flags, &file, 0) }
-    });
-    match mapped {
-        // SAFETY: the mapping has the size of a layout, is zeroed, is never unmapped, and is made of atomics, so
-        // that it may change under us.
-        Ok(memory) => Ok(unsafe { &*memory.cast::<Layout>() }),
-        Err(error) => {
-            // A ledger that cannot be written is better absent than empty.
-            let _ = rustix::fs::unlink(path);
-            Err(error)
-        }
-    }
-}
-
-/// Gives the file all its blocks now, so that no later store can find the disk full.
-fn reserve(file: &OwnedFd) -> Result<(), Errno> {
-    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BYTES as u64) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-        other => return other,
-    }
-    let zeros = [0; 4096];
-    let mut written = 0;
-    while written < BYTES {
-        let part = zeros.len().min(BYTES - written);
-        written += rustix::io::write(file, &zeros[..part])?;
-    }
-    Ok(())
 }
 
 /// Which shard this thread counts in. The thread pointer tells threads apart and costs one instruction, where a

@@ -8,20 +8,39 @@
 //! has been opened: counting is one addition to memory that is known to be there. The reader lives in ours and
 //! trusts nothing: a ledger is bytes from outside, and every number in it an allegation until checked.
 //!
+//! Beside the ledger lies the *event log*: the last thousands of things that happened to the process, each with its
+//! time. It is written by every thread without a lock and read by whoever polls it; what nobody has read in time is
+//! overwritten, and the reader knows how much that was.
+//!
 //! * [`Counter`], [`Note`]: what can be counted and what can be said
 //! * [`Ledger`]: the writer
 //! * [`Reading`]: the reader
+//! * [`Event`], [`What`]: something that happened; [`EventLog`]: the writer of them, [`EventReader`]: the reader
+//!
+//! Inside: `ring` (how a slot is published, tried in every order by `models`), `log` (the file), `poll` (reading it).
 
 mod counter;
 mod error;
+mod event;
+mod file;
 mod layout;
 mod ledger;
+mod log;
+#[cfg(all(test, loom))]
+mod models;
 mod note;
+mod poll;
 mod reading;
+mod ring;
+mod sync;
 
 pub use counter::{AllocationKind, CopyKind, Counter, LaunchKind, ModuleKind, StreamKind};
 pub use error::Error;
+pub use event::{Event, NO_KERNEL, NO_POST, What};
+pub use file::Stem;
 pub use layout::KERNELS;
 pub use ledger::{Kernel, KernelIdentity, Ledger};
+pub use log::{COURSE, EventLog, LAUNCHES, POSTS};
 pub use note::Note;
+pub use poll::{EventReader, Polled};
 pub use reading::{KernelReading, Reading};

@@ -18,10 +18,14 @@ pub enum Note {
     KernelsOverflow,
     /// A graph has nodes that run kernels a number of times that only the GPU knows.
     ConditionalGraphs,
+    /// What was kept of kernels could not be used, and was set aside.
+    ProfileSetAside,
+    /// A limit of memory in the environment could not be understood.
+    LimitIgnored,
 }
 
 impl Note {
-    pub const ALL: [Note; 7] = [
+    pub const ALL: [Note; 9] = [
         Note::HooksOff,
         Note::OpenedByPath,
         Note::NoDriver,
@@ -29,6 +33,8 @@ impl Note {
         Note::OutOfMemory,
         Note::KernelsOverflow,
         Note::ConditionalGraphs,
+        Note::ProfileSetAside,
+        Note::LimitIgnored,
     ];
 
     /// For programs.
@@ -41,6 +47,8 @@ impl Note {
             Note::OutOfMemory => "out_of_memory",
             Note::KernelsOverflow => "kernels_overflow",
             Note::ConditionalGraphs => "conditional_graphs",
+            Note::ProfileSetAside => "profile_set_aside",
+            Note::LimitIgnored => "limit_ignored",
         }
     }
 
@@ -59,6 +67,12 @@ impl Note {
             }
             Note::ConditionalGraphs => {
                 "a graph has conditional nodes; the kernels in their bodies are not counted"
+            }
+            Note::ProfileSetAside => {
+                "what was known of kernels from earlier runs was damaged; it was set aside and is learned anew"
+            }
+            Note::LimitIgnored => {
+                "a limit of memory in its environment could not be understood, and was ignored"
             }
         }
     }

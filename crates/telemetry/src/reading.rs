@@ -1,10 +1,11 @@
 //! The reader: what a ledger says, checked.
 
 use std::mem::offset_of;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use crate::layout::{BYTES, Header, KERNELS, KernelEntry, Layout, MAGIC, SHARDS, Shard, Text, VERSION};
-use crate::{AllocationKind, Counter, Error, LaunchKind, Note, StreamKind};
+use crate::{AllocationKind, Counter, Error, LaunchKind, Note, StreamKind, file};
 
 /// A ledger at one moment.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Reading {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelReading {
+    /// Which place in the ledger it has; by this number events name it.
+    pub index: u32,
     /// As the module calls it, mangled; long ones are cut.
     pub name: String,
     pub module_hash: u128,
@@ -56,12 +59,26 @@ pub struct KernelReading {
 }
 
 impl Reading {
+    /// Whether a file is called as a ledger is: there are others beside it.
+    pub fn is_called_so(path: &Path) -> bool {
+        path.extension().is_some_and(|ending| ending == "ledger")
+    }
+
     /// How long a ledger is, to the byte.
     pub const BYTES: usize = BYTES;
 
     pub fn open(path: &Path) -> Result<Reading, Error> {
-        let bytes = std::fs::read(path).map_err(|reason| Error::Read { path: path.to_owned(), reason })?;
-        Reading::parse(&bytes).map_err(|reason| Error::NotALedger { path: path.to_owned(), reason })
+        Reading::open_of(path, None)
+    }
+
+    /// Opens a ledger that must be a file of this user's, where one is given.
+    pub fn open_of(path: &Path, owner: Option<u32>) -> Result<Reading, Error> {
+        let file = file::open(path, owner, BYTES, "a ledger")?;
+        let mut bytes = vec![0; BYTES];
+        let read = file.read_exact_at(&mut bytes, 0);
+        read.map_err(|reason| Error::Read { path: path.to_owned(), reason })?;
+        let no = |reason| Error::Not { path: path.to_owned(), what: "a ledger", reason };
+        Reading::parse(&bytes).map_err(no)
     }
 
     /// What the bytes of a ledger say.
@@ -144,6 +161,7 @@ fn kernel(bytes: &[u8], index: usize) -> Option<KernelReading> {
     let hash = offset_of!(KernelEntry, module_hash);
     let number = |at: usize| u8::try_from(entry.half(at)).ok().filter(|&number| number > 0);
     Some(KernelReading {
+        index: index as u32,
         name: entry.text(offset_of!(KernelEntry, name)),
         module_hash: u128::from(entry.word(hash)) | u128::from(entry.word(hash + 8)) << 64,
         parameter_bytes: entry.half(offset_of!(KernelEntry, parameter_bytes)),
@@ -193,7 +211,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{KernelIdentity, Ledger};
+    use crate::{KernelIdentity, Ledger, Stem};
 
     fn only_file(folder: &Path) -> std::path::PathBuf {
         folder.read_dir().unwrap().next().unwrap().unwrap().path()
@@ -202,7 +220,7 @@ mod tests {
     fn written(say: impl FnOnce(&Ledger)) -> Reading {
         let folder = tempfile::tempdir().unwrap();
         let name = CString::new(folder.path().as_os_str().as_bytes()).unwrap();
-        say(&Ledger::create(&name, b"python train.py").unwrap());
+        say(&Ledger::create(&name, Stem::now(), b"python train.py").unwrap());
         Reading::open(&only_file(folder.path())).unwrap()
     }
 
@@ -274,6 +292,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_foreseen_is_no_sample_and_can_only_become_longer() {
+        let identity = KernelIdentity { name: b"k", module_hash: 1, parameter_bytes: 0, parameter_count: 0 };
+        let reading = written(|ledger| {
+            let kernel = ledger.kernel(&identity).unwrap();
+            kernel.foreseen(800, 22_000);
+            assert_eq!(kernel.certificate_ns(), Some(22_000));
+            kernel.timed(3_000, 700, 21_000);
+        });
+        let kernel = &reading.kernels[0];
+        assert_eq!((kernel.samples, kernel.block_ns, kernel.certificate_ns), (1, 800, 22_000));
+    }
+
+    #[test]
     fn a_full_list_of_kernels_is_said() {
         let reading = written(|ledger| {
             let identity = |hash: u128| KernelIdentity {
@@ -299,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_an_error() {
-        assert!(matches!(Ledger::create(c"/nowhere/at/all", b""), Err(Error::Make(_))));
+        assert!(matches!(Ledger::create(c"/nowhere/at/all", Stem::now(), b""), Err(Error::Make(_))));
     }
 
     #[test]

@@ -14,7 +14,7 @@ const STOREYS: [(&str, &[&str]); 7] = [
         "matter",
         &["ptx", "cubin", "board", "telemetry", "installation", "policy", "forecast", "results", "scenario"],
     ),
-    ("engines", &["guard", "switch", "mps", "softgpu", "profile", "sim", "export", "report"]),
+    ("engines", &["guard", "switch", "mps", "softgpu", "profile", "sim", "export", "report", "trace"]),
     ("products", &["shim", "softcuda", "nullcuda", "daemon", "web", "k8s", "lab"]),
     ("command", &["cli"]),
     ("proof", &["conformance"]),

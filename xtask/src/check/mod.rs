@@ -8,7 +8,7 @@ mod spdx;
 use anyhow::{Result, bail};
 
 use crate::fetch::Unavailable;
-use crate::{donors, r#gen, kernels, twins, workspace};
+use crate::{docs, donors, r#gen, kernels, twins, workspace};
 
 /// How much to check.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,7 @@ pub fn run(extent: Extent) -> Result<()> {
     report("reasons for dependencies", arrows::check_reasons(&metadata, workspace::root()));
     report("licences", licences::check(&metadata));
     report("files", files::check(workspace::root()));
+    report("documentation", docs::check());
     if extent.fetched {
         report("generated interface", r#gen::run(true));
         report("compiled kernels", kernels::run(true, &[]));

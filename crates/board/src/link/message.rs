@@ -1,7 +1,7 @@
 //! Requests and replies as bytes. What comes from outside is an allegation: decoding accepts what encoding gives, and
 //! says of everything else what is wrong with it.
 
-use model::{Class, Nanos};
+use model::{Bytes, Class, Nanos};
 
 use crate::board::{Gpu, Place};
 use crate::layout::{self, SEATS};
@@ -17,7 +17,7 @@ const REFUSED: u32 = 3;
 
 /// Magic, version, kind.
 const HEAD: usize = 12;
-pub const REQUEST_BYTES: usize = HEAD + 16 + 4 + 4 + 4 + 8 + 8 + 1 + NAME_BYTES + 1 + PROGRAM_BYTES;
+pub const REQUEST_BYTES: usize = HEAD + 16 + 4 + 4 + 4 + 8 + 8 + 8 + 1 + NAME_BYTES + 1 + PROGRAM_BYTES;
 pub const REPLY_BYTES: usize = HEAD + 4 + 4 + 4 + 4 + 8;
 
 /// What a tenant asks for.
@@ -36,6 +36,7 @@ pub struct Registration {
     pub weight: u32,
     pub priority: u32,
     pub slo: Option<Nanos>,
+    pub memory: Option<Bytes>,
     /// One for each `ebb run`.
     pub tenant: u64,
     pub name: Label<NAME_BYTES>,
@@ -105,6 +106,7 @@ impl Registration {
             weight: 1,
             priority: 0,
             slo: None,
+            memory: None,
             tenant,
             name: Label::default(),
             program: Label::default(),
@@ -122,6 +124,7 @@ impl Request {
         to.put(&it.weight.to_le_bytes());
         to.put(&it.priority.to_le_bytes());
         to.put(&it.slo.map_or(0, |slo| slo.0).to_le_bytes());
+        to.put(&it.memory.map_or(0, |memory| memory.0).to_le_bytes());
         to.put(&it.tenant.to_le_bytes());
         to.label(&it.name);
         to.label(&it.program);
@@ -141,6 +144,7 @@ impl Request {
             weight: Some(from.u32()?).filter(|w| (1..=HIGHEST_WEIGHT).contains(w)).ok_or(Malformed::Value)?,
             priority: Some(from.u32()?).filter(|p| *p <= HIGHEST_PRIORITY).ok_or(Malformed::Value)?,
             slo: Some(Nanos(from.u64()?)).filter(|slo| *slo != Nanos::ZERO),
+            memory: Some(Bytes(from.u64()?)).filter(|memory| *memory != Bytes::ZERO),
             tenant: from.u64()?,
             name: from.label()?,
             program: from.label()?,

@@ -14,6 +14,7 @@ pub fn occupant(tenant: u64, weight: u32) -> Occupant<'static> {
         weight,
         priority: 0,
         slo: None,
+        memory: None,
         name: b"name",
         program: b"program",
     }

@@ -1,13 +1,15 @@
 //! `ebb demo`: the main job on the software GPU, small enough for any laptop.
 //!
 //! A latency tenant answers requests, a best-effort tenant computes without end: first each alone, then both as a
-//! stock driver shares a GPU, then both under ebb, and then with a second best-effort tenant. Every figure is measured
+//! stock driver shares a GPU, then both under ebb, and then with a second best-effort tenant. Then another pair, in the shared
+//! domain: requests that are bound by their launches, and best-effort work in their gaps. Every figure is measured
 //! in this run. The tenants are processes like any other with the shim in front of their driver, and their ledgers must
 //! show it.
 //!
 //! * `stage`: the private folder of a demo, and how its tenants are started
-//! * `table`: what is said in the end
+//! * `table`: what is said in the end; `bars`: what ebb promises, and whether this run kept it
 
+mod bars;
 mod stage;
 mod table;
 
@@ -17,6 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use lab::Scene::{self, Bursts, LaunchBound};
 use lab::{Experiment, Job, Report};
 use model::Class::{self, BestEffort, Latency};
 
@@ -24,38 +27,42 @@ use crate::arguments::{DemoOptions, Output, TenantOptions};
 use stage::{Sharing, Stage};
 use table::{Row, Table};
 
-/// The lines of the table: their names, who runs, and what stands between them and the driver.
-const PHASES: [(&str, &[Class], Sharing); 5] = [
-    ("latency alone", &[Latency], Sharing::Driver),
-    ("best-effort alone", &[BestEffort], Sharing::Driver),
-    ("together, time-sliced", &[Latency, BestEffort], Sharing::Driver),
-    ("together, ebb", &[Latency, BestEffort], Sharing::Ebb),
-    ("two best-effort, ebb", &[Latency, BestEffort, BestEffort], Sharing::Ebb),
+/// The lines of the table: their names, what the tenants are like, who runs, and what stands between them and the driver.
+const PHASES: [(&str, Scene, &[Class], Sharing); 8] = [
+    ("latency alone", Bursts, &[Latency], Sharing::Driver),
+    ("best-effort alone", Bursts, &[BestEffort], Sharing::Driver),
+    ("together, time-sliced", Bursts, &[Latency, BestEffort], Sharing::Driver),
+    (bars::TOGETHER, Bursts, &[Latency, BestEffort], Sharing::Ebb),
+    ("two best-effort, ebb", Bursts, &[Latency, BestEffort, BestEffort], Sharing::Ebb),
+    ("launch-bound alone", LaunchBound, &[Latency], Sharing::Driver),
+    ("short blocks alone", LaunchBound, &[BestEffort], Sharing::Driver),
+    (bars::IN_GAPS, LaunchBound, &[Latency, BestEffort], Sharing::Ebb),
 ];
 
 pub fn run(options: &DemoOptions) -> Result<()> {
     let stage = Stage::set(options)?;
     let experiment = Experiment { span: Duration::from_secs_f64(options.seconds), seed: options.seed };
     let bar = bar(PHASES.len() as u64 * 100);
-    let mut rows = Vec::new();
-    for (index, (name, classes, sharing)) in PHASES.into_iter().enumerate() {
+    let mut rows: Vec<Row> = Vec::new();
+    for (index, (name, scene, classes, sharing)) in PHASES.into_iter().enumerate() {
         bar.set_message(name);
         let base = index as u64 * 100;
-        let actors: Vec<_> =
-            classes.iter().enumerate().map(|(number, &class)| stage.actor(class, number, sharing)).collect();
+        let objective = table::objective(&rows, scene);
+        let actor = |(number, &class)| stage.actor(scene, class, number, sharing, objective);
+        let actors: Vec<_> = classes.iter().enumerate().map(actor).collect();
         let mut seats = Vec::new();
         let outcome = experiment.run(&actors, &mut |percent| {
             bar.set_position(base + percent);
             // In the middle, where everybody has come and nobody has gone.
             if sharing == Sharing::Ebb && percent >= 50 && seats.len() < actors.len() {
-                seats = stage.seats();
+                seats = stage.seats(scene);
             }
         })?;
         bar.set_position(base + 100);
-        rows.push(Row { name, sharing, outcome, seats });
+        rows.push(Row { name, scene, sharing, outcome, seats });
     }
     bar.finish_and_clear();
-    let table = Table::new(rows, stage.readings(), stage.card());
+    let table = Table::new(rows, stage.readings(), stage.card(Bursts));
     match options.output {
         Output::Text => print!("{table}"),
         Output::Json => println!("{}", table.json()),
@@ -68,7 +75,7 @@ pub fn run(options: &DemoOptions) -> Result<()> {
 /// The hidden verb: one tenant, talking to the demo that started it.
 pub fn tenant(options: &TenantOptions) -> Result<()> {
     let span = Duration::from_secs_f64(options.seconds);
-    let job = Job { class: options.class, span, seed: options.seed };
+    let job = Job { class: options.class, scene: options.scene, span, seed: options.seed };
     lab::serve(&options.driver, job, BufReader::new(io::stdin()), &mut io::stdout())?;
     Ok(())
 }

@@ -1,6 +1,10 @@
-//! Where a demo takes place: a folder of its own with a card of its own, so that it disturbs no other software GPU, no
-//! other tenant and no other daemon, and leaves nothing when it ends. That of a demo that was killed goes with the next
-//! run, like the folder of any run.
+//! Where a demo takes place: a folder of its own with cards and configurations of its own, so that it disturbs no other software
+//! GPU, no other tenant and no other daemon, is not disturbed by what the user has set, and leaves nothing when it ends. That of a
+//! demo that was killed goes with the next run, like the folder of any run.
+//!
+//! Each scene has its *ground*: a runtime folder with a card and, once the first tenant under ebb has started it, a daemon. The first is
+//! isolated, with everything as by default. That of launch-bound requests is shared: to fill gaps of less than a millisecond
+//! by switching contexts would take longer than they last.
 
 use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -10,8 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use daemon::Place;
 use daemon::report::Process;
-use lab::Actor;
-use model::Class;
+use lab::{Actor, Scene};
+use model::{Class, Domain, Nanos};
 use softgpu::card::Defaults;
 use telemetry::Reading;
 
@@ -23,6 +27,8 @@ use crate::run::folder::RunFolder;
 /// How long the stage's daemon, which the first tenant under ebb starts, stays without tenants.
 const DAEMON_IDLE: Duration = Duration::from_secs(1);
 
+const SCENES: [Scene; 2] = [Scene::Bursts, Scene::LaunchBound];
+
 /// What stands between a tenant and the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
@@ -32,10 +38,14 @@ pub enum Sharing {
     Ebb,
 }
 
+/// How short blocks come to run in the gaps of launch-bound requests: each may take up to so long to leave. The controller would find
+/// out by itself that these requests bear it, in some thousand of them; a demo has a few hundred.
+const BESIDE: &str = "400us";
+/// The second card is small: blocks that are a tenth as long are ten times as many to execute, on the same few processors.
+const SMS_FOR_SHORT_BLOCKS: u32 = 32;
+
 pub struct Stage {
     folder: RunFolder,
-    /// The runtime folder of everybody on this stage.
-    runtime: PathBuf,
     program: PathBuf,
     driver: PathBuf,
     /// How the card is made; `None` if the driver is not the software GPU beside this program.
@@ -49,15 +59,53 @@ impl Stage {
             Some(driver) => (std::path::absolute(driver).context("cannot find the current folder")?, None),
             None => (beside::software_driver()?, Some(Defaults::default())),
         };
-        let folder = RunFolder::create()?;
-        let runtime = folder.path().join("demo");
-        let made = std::fs::DirBuilder::new().mode(0o700).create(&runtime);
-        made.with_context(|| format!("cannot make the folder {}", runtime.display()))?;
-        Ok(Stage { folder, runtime, program, driver, card })
+        let stage = Stage { folder: RunFolder::create()?, program, driver, card };
+        for scene in SCENES {
+            stage.prepare(scene)?;
+        }
+        Ok(stage)
     }
 
-    pub fn card(&self) -> Option<Defaults> {
-        self.card
+    /// Makes the ground of a scene, with the configuration of its daemon.
+    fn prepare(&self, scene: Scene) -> Result<()> {
+        let runtime = self.runtime(scene);
+        let settings = self.settings(scene);
+        let file = settings.join("ebb/ebb.toml");
+        let make = || {
+            let mut maker = std::fs::DirBuilder::new();
+            maker.mode(0o700).create(&runtime)?;
+            maker.recursive(true).create(settings.join("ebb"))?;
+            std::fs::write(&file, self.configuration(scene))
+        };
+        make().with_context(|| format!("cannot make {}", file.display()))
+    }
+
+    fn configuration(&self, scene: Scene) -> String {
+        let domain = domain(scene);
+        let mut text = format!("schema_version = 1\ndomain = \"{domain}\"\n");
+        if domain == Domain::Shared {
+            // A software GPU needs no MPS, also where there is one for a real card.
+            text += if self.card.is_some() { "mps = false\n" } else { "" };
+            text += &format!("[policy]\nkind = \"slo\"\nbeside = \"{BESIDE}\"\n");
+        }
+        text
+    }
+
+    /// The runtime folder of everybody in a scene.
+    fn runtime(&self, scene: Scene) -> PathBuf {
+        self.folder.path().join(scene.to_string())
+    }
+
+    fn settings(&self, scene: Scene) -> PathBuf {
+        self.folder.path().join(format!("settings-{scene}"))
+    }
+
+    pub fn card(&self, scene: Scene) -> Option<Defaults> {
+        let card = Defaults { domain: domain(scene), ..self.card? };
+        Some(match scene {
+            Scene::Bursts => card,
+            Scene::LaunchBound => Defaults { sms: SMS_FOR_SHORT_BLOCKS, ..card },
+        })
     }
 
     /// What the tenants' ledgers say.
@@ -65,42 +113,58 @@ impl Stage {
         self.folder.readings().0
     }
 
-    /// How a tenant is started: `ebb run` and the hidden verb.
-    pub fn actor(&self, class: Class, number: usize, sharing: Sharing) -> Actor {
-        let (class_word, name) = (class.to_string(), format!("{class}-{number}"));
-        let run: &[&str] = match sharing {
-            Sharing::Driver => &["run", "--no-daemon", "--"],
-            Sharing::Ebb => &["run", "--class", &class_word, "--name", &name, "--"],
-        };
-        let mut arguments: Vec<OsString> = run.iter().map(OsString::from).collect();
+    /// How a tenant is started: `ebb run` and the hidden verb. What its requests may take is told to ebb, if it is known.
+    pub fn actor(
+        &self,
+        scene: Scene,
+        class: Class,
+        number: usize,
+        sharing: Sharing,
+        objective: Option<Nanos>,
+    ) -> Actor {
+        let mut arguments = vec!["run".to_owned()];
+        match sharing {
+            Sharing::Driver => arguments.push("--no-daemon".to_owned()),
+            Sharing::Ebb => {
+                arguments.extend([format!("--class={class}"), format!("--name={class}-{number}")]);
+                let objective = objective.filter(|_| class == Class::Latency);
+                arguments.extend(objective.map(|objective| format!("--slo-p99={}us", objective.0 / 1000)));
+            }
+        }
+        arguments.push("--".to_owned());
+        let mut arguments: Vec<OsString> = arguments.into_iter().map(OsString::from).collect();
         arguments.push(self.program.clone().into());
-        arguments.extend(["tenant", "--driver", "libcuda.so.1"].map(OsString::from));
-        Actor { class, program: self.program.clone(), arguments, environment: self.environment() }
+        arguments.extend(["tenant", "--driver", "libcuda.so.1", "--scene"].map(OsString::from));
+        arguments.push(scene.to_string().into());
+        Actor { class, program: self.program.clone(), arguments, environment: self.environment(scene) }
     }
 
-    /// Who has a seat now, by what the daemon says; nobody where there is no daemon.
-    pub fn seats(&self) -> Vec<Process> {
-        let report = daemon::client::report(&self.place());
+    /// Who has a seat in a scene now, by what the daemon says; nobody where there is no daemon.
+    pub fn seats(&self, scene: Scene) -> Vec<Process> {
+        let report = daemon::client::report(&self.place(scene));
         report.map_or_else(
             |_| Vec::new(),
             |report| report.gpus.into_iter().flat_map(|gpu| gpu.processes).collect(),
         )
     }
 
-    fn place(&self) -> Place {
-        Place::at(&self.runtime)
+    fn place(&self, scene: Scene) -> Place {
+        Place::at(&self.runtime(scene))
     }
 
-    fn environment(&self) -> Vec<Setting> {
+    fn environment(&self, scene: Scene) -> Vec<Setting> {
         let at = |path: &Path| path.as_os_str().to_owned();
         let mut environment = vec![
-            ("EBB_RUNTIME_DIR", at(&self.runtime)),
+            ("EBB_RUNTIME_DIR", at(&self.runtime(scene))),
+            ("XDG_CONFIG_HOME", at(&self.settings(scene))),
             ("EBB_RUN", at(self.folder.path())),
             ("EBB_DRIVER", at(&self.driver)),
             ("EBB_SOFTGPU", "demo".into()),
+            ("EBB_PROFILES", "off".into()),
+            ("EBB_GUARD_CACHE", "off".into()),
             ("EBB_DAEMON_IDLE", DAEMON_IDLE.as_secs().to_string().into()),
         ];
-        if let Some(Defaults { sms, memory_bytes, domain, timeslice, switch_cost }) = self.card {
+        if let Some(Defaults { sms, memory_bytes, domain, timeslice, switch_cost }) = self.card(scene) {
             let text = |number: u64| number.to_string().into();
             environment.extend([
                 ("EBB_SOFTGPU_SMS", text(sms.into())),
@@ -114,11 +178,19 @@ impl Stage {
     }
 }
 
+fn domain(scene: Scene) -> Domain {
+    match scene {
+        Scene::Bursts => Domain::Isolated,
+        Scene::LaunchBound => Domain::Shared,
+    }
+}
+
 impl Drop for Stage {
-    /// The daemon ends by itself. Its folder should not go before it does, nor should we.
+    /// The daemons end by themselves. Their folder should not go before they do, nor should we.
     fn drop(&mut self) {
         let begin = Instant::now();
-        while self.place().is_taken() && begin.elapsed() < DAEMON_IDLE * 10 {
+        let is_taken = |scene| self.place(scene).is_taken();
+        while SCENES.into_iter().any(is_taken) && begin.elapsed() < DAEMON_IDLE * 10 {
             std::thread::sleep(Duration::from_millis(20));
         }
     }

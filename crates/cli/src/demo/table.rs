@@ -4,21 +4,38 @@ use std::fmt::{self, Display, Formatter};
 
 use anyhow::{Result, bail, ensure};
 use daemon::report::Process;
-use lab::{Outcome, Report};
-use model::Class;
+use lab::{Outcome, Report, Scene};
+use model::{Class, Nanos};
 use softgpu::card::Defaults;
 use telemetry::Reading;
 
+use super::bars::{self, Bar};
 use super::stage::Sharing;
 use crate::json::Json;
 
 /// One line of the table.
 pub struct Row {
     pub name: &'static str,
+    pub scene: Scene,
     pub sharing: Sharing,
     pub outcome: Outcome,
     /// Who sat at the board in the middle of the phase.
     pub seats: Vec<Process>,
+}
+
+/// A request is in time if it takes no longer than so many hundredths of what 99 of 100 take alone.
+pub const IN_TIME: u64 = 120;
+
+/// What a request of a scene may take, once the tenant has been seen alone.
+pub fn objective(rows: &[Row], scene: Scene) -> Option<Nanos> {
+    let p99 = latency_alone(rows, scene)?.p99();
+    (p99 > Nanos::ZERO).then(|| Nanos(p99.0 * IN_TIME / 100))
+}
+
+/// The latency tenant of a scene alone.
+fn latency_alone(rows: &[Row], scene: Scene) -> Option<&Report> {
+    let alone = |row: &&Row| row.scene == scene && row.outcome.best_effort.is_empty();
+    rows.iter().find(alone)?.outcome.latency.as_ref()
 }
 
 pub struct Table {
@@ -48,15 +65,15 @@ impl Table {
         Ok(())
     }
 
-    /// Whether every tenant that should be under ebb was, and best-effort work could be stopped in the middle.
+    /// Whether every tenant that should be under ebb was, and best-effort work could be stopped.
     pub fn check_seats(&self) -> Result<()> {
         for row in self.under_ebb() {
             let (seats, tenants) = (row.seats.len(), tenants(row));
             ensure!(seats == tenants, "only {seats} of {tenants} tenants had a seat in `{}`", row.name);
         }
-        match self.seats().find(|seat| !stops_anywhere(seat)) {
+        match self.seats().find(|seat| !can_be_stopped(seat)) {
             None => Ok(()),
-            Some(seat) => bail!("{} could not be stopped by a switch: {}", seat.name, seat.reason),
+            Some(seat) => bail!("{} could not be stopped: {}", seat.name, seat.reason),
         }
     }
 
@@ -68,45 +85,58 @@ impl Table {
         self.rows.iter().flat_map(|row| &row.seats)
     }
 
-    /// The latency tenant alone.
-    fn latency_alone(&self) -> Option<&Report> {
-        self.rows.iter().find(|row| row.outcome.best_effort.is_empty())?.outcome.latency.as_ref()
+    pub fn row(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
+    }
+
+    pub fn latency_alone(&self, scene: Scene) -> Option<&Report> {
+        latency_alone(&self.rows, scene)
     }
 
     /// How many times the p99 of the latency tenant alone a row's is.
-    fn slowdown(&self, row: &Row) -> Option<f64> {
-        let alone = self.latency_alone()?.p99.as_secs_f64();
+    pub fn slowdown(&self, row: &Row) -> Option<f64> {
+        let alone = self.latency_alone(row.scene)?.p99().as_secs_f64();
         let latency = row.outcome.latency.as_ref()?;
-        (alone > 0.0).then(|| latency.p99.as_secs_f64() / alone)
+        (alone > 0.0).then(|| latency.p99().as_secs_f64() / alone)
+    }
+
+    /// Which share of a tenant's requests were in time.
+    pub fn attainment(&self, scene: Scene, report: &Report) -> Option<f64> {
+        report.latencies.within(objective(&self.rows, scene)?)
     }
 
     /// What best-effort work would get if the latency tenant took nothing but the time for which it keeps the GPU busy
     /// when it is alone.
-    fn ideal(&self) -> Option<f64> {
-        let alone = self.rows.iter().find(|row| row.outcome.latency.is_none())?;
-        Some(alone.outcome.best_effort_rate()? * (1.0 - self.latency_alone()?.busy_share()))
+    fn ideal(&self, scene: Scene) -> Option<f64> {
+        let alone = self.rows.iter().find(|row| row.scene == scene && row.outcome.latency.is_none())?;
+        Some(alone.outcome.best_effort_rate()? * (1.0 - self.latency_alone(scene)?.busy_share()))
     }
 
     /// The share of that which a row's best-effort tenants got together.
-    fn share_of_ideal(&self, row: &Row) -> Option<f64> {
-        row.outcome.latency?;
-        let ideal = self.ideal().filter(|&ideal| ideal > 0.0)?;
+    pub fn share_of_ideal(&self, row: &Row) -> Option<f64> {
+        row.outcome.latency.as_ref()?;
+        let ideal = self.ideal(row.scene).filter(|&ideal| ideal > 0.0)?;
         Some(row.outcome.best_effort_rate()? / ideal)
     }
 
     pub fn json(&self) -> Json {
         let rows = self.rows.iter().map(|row| {
             let report = row.outcome.latency.as_ref();
+            let in_time = report.and_then(|report| self.attainment(row.scene, report));
             Json::object([
                 ("phase", row.name.into()),
+                ("scene", row.scene.to_string().into()),
                 ("latency", report.map(tenant).into()),
                 ("best_effort", Json::list(row.outcome.best_effort.iter().map(tenant))),
                 ("p99_to_alone_permille", self.slowdown(row).map(permille).into()),
+                ("in_time_permille", in_time.map(permille).into()),
                 ("share_of_ideal_permille", self.share_of_ideal(row).map(permille).into()),
             ])
         });
+        let bars = bars::judged(self);
         Json::object([
             ("phases", Json::list(rows)),
+            ("bars", Json::list(bars.iter().map(Bar::json))),
             ("tenants", (self.reports().count() as u64).into()),
             ("attached", (self.launches.len() as u64).into()),
             ("launches", self.launches.iter().sum::<u64>().into()),
@@ -119,13 +149,13 @@ fn tenants(row: &Row) -> usize {
     row.outcome.reports().count()
 }
 
-/// A best-effort tenant must be stoppable in the middle of a kernel; a latency tenant is never stopped.
-fn stops_anywhere(seat: &Process) -> bool {
-    seat.class != Class::BestEffort.to_string() || seat.rung == "switch"
+/// A best-effort tenant must be stoppable, in the middle of a kernel or between its blocks; a latency tenant is never stopped.
+fn can_be_stopped(seat: &Process) -> bool {
+    seat.class != Class::BestEffort.to_string() || matches!(&*seat.rung, "switch" | "guard")
 }
 
 /// Thousandths, so that every number is a whole one.
-fn permille(ratio: f64) -> u64 {
+pub fn permille(ratio: f64) -> u64 {
     (ratio * 1000.0).round() as u64
 }
 
@@ -133,9 +163,9 @@ fn tenant(report: &Report) -> Json {
     Json::object([
         ("done", report.done.into()),
         ("right", report.right.into()),
-        ("p50_ns", report.p50.0.into()),
-        ("p99_ns", report.p99.0.into()),
-        ("max_ns", report.max.0.into()),
+        ("p50_ns", report.latency(0.5).0.into()),
+        ("p99_ns", report.p99().0.into()),
+        ("max_ns", report.latency(1.0).0.into()),
         ("busy_ns", report.busy.0.into()),
         ("span_ns", report.span.0.into()),
     ])
@@ -143,22 +173,54 @@ fn tenant(report: &Report) -> Json {
 
 impl Display for Table {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let heads = ["requests", "p50", "p99", "max", "p99/alone", "it/s", "of ideal"];
+        let heads = ["requests", "p50", "p99", "max", "p99/alone", "in time", "it/s", "of ideal"];
         line(out, "", &heads.map(str::to_owned), "results")?;
         for row in &self.rows {
             let right = row.outcome.reports().all(Report::all_right);
             line(out, row.name, &self.cells(row), if right { "right" } else { "WRONG" })?;
         }
-        let busy = self.latency_alone().map_or(0.0, Report::busy_share) * 100.0;
+        writeln!(out)?;
+        bars::judged(self).iter().try_for_each(|bar| writeln!(out, "{bar}"))?;
+        self.explain(out)
+    }
+}
+
+impl Table {
+    fn cells(&self, row: &Row) -> [String; 8] {
+        let latency = row.outcome.latency.as_ref();
+        let at = |share| latency.map(|report| format!("{:.2} ms", report.latency(share).as_secs_f64() * 1e3));
+        let percent = |share: f64| format!("{:.0}%", share * 100.0);
+        let in_time = latency.and_then(|report| self.attainment(row.scene, report));
+        let cells = [
+            latency.map(|report| report.done.to_string()),
+            at(0.5),
+            at(0.99),
+            at(1.0),
+            self.slowdown(row).map(|times| format!("{times:.2}x")),
+            in_time.map(|share| format!("{:.1}%", share * 100.0)),
+            row.outcome.best_effort_rate().map(|rate| format!("{rate:.1}")),
+            self.share_of_ideal(row).map(percent),
+        ];
+        cells.map(|cell| cell.unwrap_or_else(|| "–".to_owned()))
+    }
+
+    /// How all of it was measured.
+    fn explain(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let busy = |scene| self.latency_alone(scene).map_or(0.0, Report::busy_share) * 100.0;
         writeln!(
             out,
             "\nLatency counts from scheduled arrival; every block of every launch was checked to have run once.\n\
-             Ideal: best-effort alone, less the {busy:.0}% of the time for which the requests keep the GPU busy."
+             In time: within {:.1} times the p99 alone. Ideal: best-effort alone, less the time for which requests keep the GPU\n\
+             busy ({:.0}%; launch-bound {:.0}%).",
+            IN_TIME as f64 / 100.0,
+            busy(Scene::Bursts),
+            busy(Scene::LaunchBound),
         )?;
         if let Some(Defaults { sms, timeslice, switch_cost, .. }) = &self.card {
             writeln!(
                 out,
-                "Software GPU: {sms} SMs, slices of {} µs, {} µs for each switch of contexts, as measured on an H200.",
+                "Software GPU: {sms} SMs, slices of {} µs, {} µs for each switch of contexts, as measured on an H200;\n\
+                 for launch-bound requests a smaller one in the shared domain, with `beside` set.",
                 timeslice.as_micros_f64(),
                 switch_cost.as_micros_f64(),
             )?;
@@ -168,32 +230,15 @@ impl Display for Table {
         let (seats, seated) = (self.seats().count(), self.under_ebb().map(tenants).sum::<usize>());
         writeln!(
             out,
-            "Under ebb: {seats} of {seated} tenants seated, best-effort work stopped by context switch."
+            "Under ebb: {seats} of {seated} tenants seated, best-effort work stopped by context switch or between blocks."
         )?;
         writeln!(out, "Attached: {attached} of {all} tenants, {launches} launches counted.")
     }
 }
 
-impl Table {
-    fn cells(&self, row: &Row) -> [String; 7] {
-        let latency = |cell: fn(&Report) -> String| row.outcome.latency.as_ref().map(cell);
-        let milliseconds = |time: model::Nanos| format!("{:.2} ms", time.as_secs_f64() * 1e3);
-        let cells = [
-            latency(|report| report.done.to_string()),
-            row.outcome.latency.map(|report| milliseconds(report.p50)),
-            row.outcome.latency.map(|report| milliseconds(report.p99)),
-            row.outcome.latency.map(|report| milliseconds(report.max)),
-            self.slowdown(row).map(|times| format!("{times:.2}x")),
-            row.outcome.best_effort_rate().map(|rate| format!("{rate:.1}")),
-            self.share_of_ideal(row).map(|share| format!("{:.0}%", share * 100.0)),
-        ];
-        cells.map(|cell| cell.unwrap_or_else(|| "–".to_owned()))
-    }
-}
-
-fn line(out: &mut Formatter<'_>, name: &str, cells: &[String; 7], end: &str) -> fmt::Result {
+fn line(out: &mut Formatter<'_>, name: &str, cells: &[String; 8], end: &str) -> fmt::Result {
     write!(out, "{name:22}")?;
-    for (cell, width) in cells.iter().zip([9, 10, 10, 10, 10, 7, 9]) {
+    for (cell, width) in cells.iter().zip([8, 9, 9, 9, 9, 7, 6, 8]) {
         write!(out, " {cell:>width$}")?;
     }
     writeln!(out, "  {end}")

@@ -64,21 +64,23 @@ pub fn well(checks: &[Check], strict: bool) -> bool {
     checks.iter().all(|check| check.status < limit)
 }
 
-pub fn print(checks: &[Check]) {
+pub fn text(checks: &[Check]) -> String {
+    let mut page = String::new();
     for Check { name, status, found, fix } in checks {
-        println!("{:8} {name:14}  {found}", status.word());
+        page.push_str(&format!("{:8} {name:14}  {found}\n", status.word()));
         if let Some(fix) = fix {
-            println!("{:8} {:14}  fix: {fix}", "", "");
+            page.push_str(&format!("{:8} {:14}  fix: {fix}\n", "", ""));
         }
     }
     let count = |status| checks.iter().filter(|check| check.status == status).count();
     let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
-    println!(
-        "\n{}, {} failed, {}",
+    page.push_str(&format!(
+        "\n{}, {} failed, {}\n",
         plural(checks.len(), "check"),
         count(Status::Failed),
         plural(count(Status::Warning), "warning")
-    );
+    ));
+    page
 }
 
 pub fn print_json(checks: &[Check], strict: bool) {

@@ -1,6 +1,6 @@
 //! How tenants will share a GPU, and what the shared domain needs.
 
-use daemon::{Configuration, Place, Scope, client, configuration_place};
+use daemon::{Configuration, Place, Scope, client, configuration_place, domain_choice};
 use lab::Gpu;
 use model::Domain;
 use mps::Foreign;
@@ -25,7 +25,7 @@ struct Seen<'a> {
 }
 
 pub fn check(options: &DoctorOptions, gpus: &[Gpu]) -> Check {
-    let (domain, own_mps) = configured();
+    let Configured { domain, own_mps, chosen } = configured();
     let seen = Seen {
         mps_needed: options.device != Some(Device::Soft) && !gpus.is_empty(),
         control: mps::find().is_ok(),
@@ -33,22 +33,51 @@ pub fn check(options: &DoctorOptions, gpus: &[Gpu]) -> Check {
         foreign: if own_mps { None } else { mps::foreign() },
         gpus,
     };
-    match domain {
+    let check = match domain {
         Domain::Isolated => judge_isolated(&seen),
         Domain::Shared => judge_shared(&seen),
-    }
+    };
+    said_with(check, chosen)
 }
 
-/// The domain of the daemon that answers, else of the one that would be started; and whether it has an MPS of its own.
-fn configured() -> (Domain, bool) {
+/// A check that also says why it is this domain.
+fn said_with(mut check: Check, chosen: Option<String>) -> Check {
+    if let Some(reason) = chosen {
+        check.found = format!("{}; chosen by itself: {reason}", check.found);
+    }
+    check
+}
+
+/// How tenants share a GPU here.
+struct Configured {
+    domain: Domain,
+    /// Whether a daemon has an MPS of its own.
+    own_mps: bool,
+    /// Why it is this domain, where it was left open.
+    chosen: Option<String>,
+}
+
+/// The domain of the daemon that answers, else of the one that would be started.
+fn configured() -> Configured {
     let places = Place::candidates().unwrap_or_default();
     if let Some(report) = places.iter().find_map(|place| client::report(place).ok()) {
-        return (report.daemon.domain.parse().unwrap_or_default(), report.daemon.mps.is_some());
+        let daemon = report.daemon;
+        return Configured {
+            domain: daemon.domain.parse().unwrap_or_default(),
+            own_mps: daemon.mps.is_some(),
+            chosen: daemon.domain_choice.map(|choice| choice.reason),
+        };
     }
     let user = rustix::process::geteuid().as_raw();
     let read = |path: &std::path::PathBuf| Configuration::read(path, false, Scope::User, user).ok();
     let configuration = configuration_place(Scope::User).as_ref().and_then(read);
-    (configuration.map_or_else(Domain::default, |configuration| configuration.token.domain), false)
+    let choice = configuration.as_ref().filter(|there| there.automatic).map(domain_choice);
+    let written = configuration.map_or_else(Domain::default, |configuration| configuration.token.domain);
+    Configured {
+        domain: choice.map_or(written, |choice| choice.domain),
+        own_mps: false,
+        chosen: choice.map(|choice| choice.because.sentence().to_owned()),
+    }
 }
 
 fn judge_isolated(seen: &Seen<'_>) -> Check {
@@ -108,6 +137,14 @@ mod tests {
         assert_eq!(exclusive.status, Status::Note, "one server for all is one process");
         let soft = judge_shared(&Seen { mps_needed: false, control: false, ..well() });
         assert_eq!(soft.status, Status::Ok);
+    }
+
+    #[test]
+    fn a_domain_that_was_left_open_is_told_with_its_reason() {
+        let check = || Check::ok(NAME, "isolated");
+        assert_eq!(said_with(check(), None).found, "isolated");
+        let told = said_with(check(), Some("a switch is fast enough".to_owned()));
+        assert_eq!(told.found, "isolated; chosen by itself: a switch is fast enough");
     }
 
     #[test]

@@ -55,10 +55,15 @@ Status 0: nothing failed (with --strict: and there is no warning); 1: something 
 pub fn run(options: &DoctorOptions) -> ExitCode {
     let checks = checks(options);
     match options.output {
-        Output::Text => check::print(&checks),
+        Output::Text => print!("{}", check::text(&checks)),
         Output::Json => check::print_json(&checks, options.strict),
     }
     if check::well(&checks, options.strict) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// All checks as they are printed.
+pub fn page(options: &DoctorOptions) -> String {
+    check::text(&checks(options))
 }
 
 /// The hidden verb: a driver's answers, for the parent to read.

@@ -111,7 +111,7 @@ mod tests {
         let place = Place::at(folder.path());
         assert_eq!(judge_start(&place, &Ok(())).status, Status::Ok);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "looking leaves nothing behind");
-        let wrong = Error::Configuration { path: "/x".into(), line: Some(3), message: "wrong".into() };
+        let wrong = Error::Configuration("/x:3: wrong".to_owned());
         assert_eq!(judge_start(&place, &Err(wrong)).found, "/x:3: wrong");
         let _lock = place.lock().unwrap();
         assert!(judge_start(&place, &Ok(())).found.contains("does not answer"));

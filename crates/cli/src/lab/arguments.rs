@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use model::Nanos;
+use model::{Kind, Nanos};
+use results::mode::Factor;
 use scenario::Mode;
 
 #[derive(Debug, Subcommand)]
@@ -91,6 +92,12 @@ pub struct RunOptions {
     /// Only this mode, and others named so [default: those that a scenario wants]
     #[arg(long = "mode", value_name = "MODE")]
     pub modes: Vec<Mode>,
+    /// Run ebb's modes under this policy, and others named so [default: as the daemon is without a word]
+    #[arg(long = "policy", value_name = "strict|gaps|slo|fair|deadline")]
+    pub policies: Vec<Kind>,
+    /// Have latency tenants tell ebb so many times their own p99 alone as their SLO, such as 1.2 [default: none]
+    #[arg(long, value_name = "FACTOR")]
+    pub slo: Option<Factor>,
     /// Only this scenario, and others named so [default: all]
     #[arg(long = "scenario", value_name = "NAME")]
     pub scenarios: Vec<String>,
@@ -127,6 +134,7 @@ const RUN_HELP: &str = "\
 Examples:
   ebb lab run disb-a --device soft --out results
   ebb lab run tally --out results --scenario bert-beside-gpt2-large --repetitions 5
+  ebb lab run tally --out results --mode alone --mode ebb-shared --policy strict --policy slo --slo 1.2
   ebb lab run micro --out results --mode alone --mode timeslice --mode ebb-isolated --budget 500s
   ebb lab report results
 
@@ -191,6 +199,9 @@ pub struct ReportOptions {
     /// Write a summary as Markdown, too
     #[arg(long, value_name = "FILE.md")]
     pub markdown: Option<std::path::PathBuf>,
+    /// Say in a few lines what each mode and policy costs and gives over a suite; a page only with --out
+    #[arg(long)]
+    pub summary: bool,
     /// Write the headline as a picture, too
     #[arg(long, value_name = "FILE.svg")]
     pub picture: Option<std::path::PathBuf>,

@@ -19,8 +19,13 @@ pub fn run(options: &ReportOptions) -> Result<ExitCode> {
         "nothing was measured yet: the results name no scenario (see `ebb lab run --help`)"
     );
     let figures = Figures::of(&archive);
-    let page = options.out.clone().unwrap_or_else(|| beside(&options.results[0]));
-    write(&page, &report::html(&archive, &figures))?;
+    if options.summary {
+        print!("{}", report::summary(&archive, &figures));
+    }
+    let page = options.out.clone().or_else(|| (!options.summary).then(|| beside(&options.results[0])));
+    if let Some(page) = page {
+        write(&page, &report::html(&archive, &figures))?;
+    }
     if let Some(path) = &options.markdown {
         write(path, &report::markdown(&archive, &figures))?;
     }
@@ -57,7 +62,13 @@ mod tests {
     }
 
     fn options(folder: &Path) -> ReportOptions {
-        ReportOptions { results: vec![folder.to_owned()], out: None, markdown: None, picture: None }
+        ReportOptions {
+            results: vec![folder.to_owned()],
+            out: None,
+            markdown: None,
+            picture: None,
+            summary: false,
+        }
     }
 
     #[test]
@@ -74,6 +85,22 @@ mod tests {
         assert!(page.starts_with("<!DOCTYPE html>") && page.contains("made up"));
         assert!(fs::read_to_string(summary).unwrap().contains("## Headline"));
         assert!(fs::read_to_string(picture).unwrap().starts_with("<svg"));
+    }
+
+    #[test]
+    fn a_summary_is_said_and_not_written() {
+        let folder = archive();
+        run(&ReportOptions { summary: true, ..options(folder.path()) }).unwrap();
+        assert!(!folder.path().join(PAGE).exists());
+        let page = folder.path().join("also.html");
+        run(&ReportOptions { summary: true, out: Some(page.clone()), ..options(folder.path()) }).unwrap();
+        assert!(page.exists());
+    }
+
+    #[test]
+    fn a_summary_has_a_line_for_each_mode_and_policy_and_says_which_domain_is_better() {
+        let archive = sample::policies();
+        insta::assert_snapshot!(report::summary(&archive, &Figures::of(&archive)));
     }
 
     #[test]

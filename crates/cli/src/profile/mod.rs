@@ -8,7 +8,7 @@ pub mod arguments;
 mod choice;
 mod csv;
 mod json;
-mod kept;
+pub mod kept;
 #[cfg(test)]
 mod tests;
 mod text;

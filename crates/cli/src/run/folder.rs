@@ -94,7 +94,7 @@ pub fn each_ledger(folder: &Path, each: &mut dyn FnMut(&Path)) {
 fn look_through(folder: &Path, depth: u32, each: &mut dyn FnMut(&Path)) {
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "ledger") {
+        if Reading::is_called_so(&path) {
             each(&path);
         } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             look_through(&path, depth - 1, each);

@@ -8,6 +8,7 @@
 //! * `environment`: the variables by which the loader finds the shim
 //! * `folder`: where the command's processes leave their ledgers
 //! * `tenancy`: what the command is among others, and the daemon that seats it
+//! * `memory`: how much of a GPU's memory it may have
 //! * `supervise`: the command as a child, its signals and its status
 //! * `watch`, `process`: who reaches the driver round us
 //! * `report`: what is said in the end
@@ -15,6 +16,7 @@
 mod driver;
 pub mod environment;
 pub mod folder;
+mod memory;
 pub mod process;
 pub mod report;
 mod supervise;
@@ -97,6 +99,7 @@ impl Plan {
         if options.verify {
             plan.settings.extend(VERIFY.map(|(name, value)| (name, value.into())));
         }
+        plan.settings.extend(memory::limit(options.tenancy.mem, std::env::vars_os())?);
         plan.signs = Some(Signs { shim: real(&shim), driver: driver.path().map(real) });
         plan.sight = plan.outlook();
         plan.join(options)?;
@@ -119,10 +122,8 @@ impl Plan {
             joined.remarks.iter().for_each(|remark| say(remark));
         }
         self.settings.extend(joined.settings);
-        if joined.domain == Domain::Shared {
-            // For `ebb verdicts`, which misses them where there is no folder.
-            self.settings.extend(found::folder().ok().map(|folder| (found::VARIABLE, folder.into())));
-        }
+        // For `ebb verdicts` and `ebb trace`, which miss them where there is no folder.
+        self.settings.extend(found::folder().ok().map(|folder| (found::VARIABLE, folder.into())));
         let software = self.signs.as_ref().and_then(|signs| signs.driver.as_deref()).is_some_and(is_software);
         if joined.domain == Domain::Shared && software {
             self.settings.push(driver::share_card()?);

@@ -111,9 +111,14 @@ impl Tenant {
         variable: impl Fn(&str) -> Option<OsString>,
         random: impl FnOnce() -> Result<u64>,
     ) -> Result<Tenant> {
-        let TenancyOptions { class, slo_p99, priority, weight, name, on_daemon_loss, no_daemon: _ } = options;
-        let changed =
-            class.is_some() || slo_p99.is_some() || priority.is_some() || weight.is_some() || name.is_some();
+        let TenancyOptions { class, slo_p99, priority, weight, mem, name, on_daemon_loss, no_daemon: _ } =
+            options;
+        let changed = class.is_some()
+            || slo_p99.is_some()
+            || priority.is_some()
+            || weight.is_some()
+            || mem.is_some()
+            || name.is_some();
         let outer =
             read(&variable, TENANT, |text| u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16))?;
         let kept = outer.filter(|_| !changed);
@@ -164,7 +169,7 @@ impl Tenant {
             settings.push((mps::CLIENT_PRIORITY, priority.into()));
             // A best-effort tenant that is stopped has streams that wait; others of its streams must get past them.
             if self.class == Class::BestEffort && std::env::var_os(mps::CONNECTIONS).is_none() {
-                settings.push((mps::CONNECTIONS, mps::MOST_CONNECTIONS.into()));
+                settings.push((mps::CONNECTIONS, mps::BEST_EFFORT_CONNECTIONS.into()));
             }
         }
         settings
@@ -235,6 +240,7 @@ mod tests {
         slo_p99: None,
         priority: None,
         weight: None,
+        mem: None,
         name: None,
         on_daemon_loss: None,
         no_daemon: false,
@@ -278,6 +284,8 @@ mod tests {
         let same = tenant(&loss, &outer).unwrap();
         assert_eq!((same.number, same.on_loss), (255, OnDaemonLoss::Exit));
         let options = TenancyOptions { class: Some(Class::BestEffort), ..NOTHING };
+        let limit = TenancyOptions { mem: Some(model::Bytes(1 << 30)), ..NOTHING };
+        assert_eq!(tenant(&limit, &outer).unwrap().number, 7, "a limit is one tenant's");
         let own = tenant(&options, &outer).unwrap();
         assert_eq!((own.number, own.name.as_str(), own.class), (7, "train.py", Class::BestEffort));
         assert_eq!((own.weight, own.on_loss), (3, OnDaemonLoss::Block));

@@ -53,6 +53,8 @@ pub fn json(report: &Report) -> Json {
             ("gpu", gpu.into()),
             ("gpu_ns", process.counters.gpu_ns.into()),
             ("share_permille", process.share_permille.into()),
+            ("memory_used_bytes", process.memory_used_bytes.into()),
+            ("memory_limit_bytes", process.memory_limit_bytes.into()),
         ])
     };
     Json::object([("processes", Json::list(processes(report).map(process)))])

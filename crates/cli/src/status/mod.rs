@@ -35,13 +35,23 @@ pub fn ps(output: Output) -> Result<()> {
     Ok(())
 }
 
+/// What the daemon that answers reports.
+pub fn report() -> Result<Report> {
+    Ok(find()?.1)
+}
+
+/// A report as it is printed.
+pub fn page(report: &Report) -> String {
+    page::text(report)
+}
+
 /// Where the daemon is that answers.
 pub fn place() -> Result<Place> {
     Ok(find()?.0)
 }
 
 /// The first daemon that answers; the same that `ebb run` would choose.
-fn find() -> Result<(Place, Report), Error> {
+pub fn find() -> Result<(Place, Report), Error> {
     let mut refusal = None;
     for place in Place::candidates()? {
         match client::report(&place) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use daemon::report::{Decision, Gpu, Policy, Process, Report, Requests, Times};
-use model::{Domain, Kind, Nanos};
+use daemon::report::{Daemon, Decision, Gpu, Policy, Process, Report, Requests, Times};
+use model::{Bytes, Domain, Kind, Nanos};
 
 /// Writing to a string cannot fail.
 macro_rules! line {
@@ -18,6 +18,10 @@ pub fn text(report: &Report) -> String {
     let daemon = &report.daemon;
     let uptime = Nanos(daemon.uptime_ns);
     line!(out, "daemon {} for the {}, in {}, for {uptime}", daemon.pid, daemon.scope, daemon.folder);
+    line!(out, "{}", configuration(daemon));
+    if let Some(choice) = &daemon.domain_choice {
+        line!(out, "chose the {} domain: {}", daemon.domain, choice.reason);
+    }
     if let Some(mps) = &daemon.mps {
         let state = if mps.up { "up" } else { "down" };
         let (faults, restarts) = (times(mps.faults), times(mps.restarts));
@@ -34,6 +38,19 @@ pub fn text(report: &Report) -> String {
     }
     report.sentences.iter().for_each(|sentence| line!(out, "{sentence}"));
     out
+}
+
+/// Which configuration is in force. What is wrong with a newer one is a sentence at the end.
+fn configuration(daemon: &Daemon) -> String {
+    let number = daemon.config_generation;
+    let from = match daemon.config_files.as_slice() {
+        [] => "no file".to_owned(),
+        files => files.join(", "),
+    };
+    match daemon.config_ok {
+        true => format!("configuration {number}, read {} ago: {from}", Nanos(daemon.config_age_ns)),
+        false => format!("configuration {number}, the last good one: {from}"),
+    }
 }
 
 fn write_gpu(out: &mut String, gpu: &Gpu) {
@@ -122,6 +139,7 @@ pub fn share(permille: u64) -> String {
 fn details(process: &Process) -> Vec<String> {
     let counters = &process.counters;
     let mut details = vec![format!("{}, {}", process.program, process.reason)];
+    details.extend(memory(process));
     let stops = counters.stops_hold + counters.stops_switch;
     if stops + counters.preempted > 0 {
         details.push(format!(
@@ -159,7 +177,11 @@ fn details(process: &Process) -> Vec<String> {
             0 => String::new(),
             some => format!("; {some} whose end was not seen"),
         };
-        details.push(format!("{} bursts{}{unended}", counters.bursts, spread(&process.bursts)));
+        let marked = match counters.marked {
+            0 => String::new(),
+            some => format!(", {some} of them marked as requests"),
+        };
+        details.push(format!("{} bursts{marked}{}{unended}", counters.bursts, spread(&process.bursts)));
     }
     details.extend(process.requests.as_ref().and_then(slowdown));
     if let Some(slo) = process.slo_p99_ns {
@@ -178,6 +200,19 @@ fn details(process: &Process) -> Vec<String> {
         details.push(format!("took the token from the silent {over}, lost it by silence {lost}"));
     }
     details
+}
+
+/// What it has of the GPU's memory, and what its tenant may have.
+fn memory(process: &Process) -> Option<String> {
+    let (used, limit) = (Bytes(process.memory_used_bytes), process.memory_limit_bytes.map(Bytes));
+    let denied = match process.counters.memory_denials {
+        0 => String::new(),
+        some => format!("; more was denied {}", times(some)),
+    };
+    match limit {
+        Some(limit) => Some(format!("has {used} of the {limit} of memory that its tenant may have{denied}")),
+        None => (used != Bytes::ZERO || !denied.is_empty()).then(|| format!("has {used} of memory{denied}")),
+    }
 }
 
 /// A policy with the dials that it goes by.

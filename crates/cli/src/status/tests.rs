@@ -1,6 +1,6 @@
 use daemon::report::{
-    Asked, Counters, Daemon, Decision, Gpu, Holder, Mps, Policy, Process, Report, Requests, Settings, State,
-    Times,
+    Asked, Counters, Daemon, Decision, DomainChoice, Gpu, Holder, Mps, Policy, Process, Report, Requests,
+    Settings, State, Times,
 };
 
 use super::{list, page};
@@ -32,6 +32,8 @@ fn process(pid: u32, tenant: &str, name: &str) -> Process {
         unattainable_p99_ns: None,
         decision: None,
         slice_ns: Some(1000),
+        memory_used_bytes: 0,
+        memory_limit_bytes: None,
         share_permille: 0,
         heartbeat_age_ns: Some(1_000_000),
         daemon_lost: false,
@@ -51,9 +53,19 @@ fn report(gpus: Vec<Gpu>, sentences: &[&str]) -> Report {
         folder: "/run/user/1000/ebb".to_owned(),
         uptime_ns: 61_000_000_000,
         configuration: None,
+        config_files: vec!["/etc/ebb/ebb.toml".to_owned(), "/etc/ebb/conf.d/50-apply.toml".to_owned()],
+        config_generation: 3,
+        config_ok: true,
+        config_error: None,
+        config_loaded_ns: 1_790_000_000_000_000_000,
+        config_age_ns: 7_000_000_000,
         refused: 0,
+        turned_away: 0,
+        malformed: 0,
         domain: "isolated".to_owned(),
+        domain_choice: None,
         mps: None,
+        metrics: None,
     };
     let sentences = sentences.iter().map(|sentence| (*sentence).to_owned()).collect();
     Report { version: "0.1.0".to_owned(), daemon, gpus, sentences }
@@ -91,6 +103,8 @@ fn busy() -> Report {
     };
     let train = Process {
         state: State::Holding,
+        memory_used_bytes: 3 << 29,
+        memory_limit_bytes: Some(20 << 30),
         share_permille: 761,
         counters,
         waits: times(12, 28_000_000, 41_000_000),
@@ -132,7 +146,8 @@ fn busy() -> Report {
     let token = Some(Holder { pid: 1990, name: "train".to_owned(), held_ns: 12_000_000 });
     let (uuid, domain) = ("GPU-00".to_owned(), "isolated".to_owned());
     let policy = Some(policy());
-    let gpu = Gpu { uuid, domain, policy, settings, token, processes: vec![train, helper, serve] };
+    let gpu =
+        Gpu { uuid, domain, policy, settings, tampered: 0, token, processes: vec![train, helper, serve] };
     report(
         vec![gpu],
         &["train (1991) is stopped between launches: this kernel driver has not been tried with ebb."],
@@ -153,6 +168,8 @@ fn a_page_of_tenants() {
 fn shared() -> Report {
     let mut report = busy();
     report.daemon.domain = "shared".to_owned();
+    let reason = "nearly all work that was seen stops between blocks sooner than by a switch".to_owned();
+    report.daemon.domain_choice = Some(DomainChoice { why: "guard-is-faster".to_owned(), reason });
     report.daemon.mps = Some(Mps {
         pipes: "/run/user/1000/ebb/mps/pipe".to_owned(),
         up: true,
@@ -167,6 +184,7 @@ fn shared() -> Report {
     train.reason = "is stopped between the blocks of a kernel".to_owned();
     train.counters =
         Counters { stops_guard: 41, cut: 60, relaunched: 66, rounds: 43, watchdog: 1, ..Counters::default() };
+    train.counters.memory_denials = 2;
     train.guard_stops = times(41, 30_000, 210_000);
     train.decision = decision("slack", "a latency tenant has slack for short blocks", Some(20_000));
     gpu.processes[1].decision = decision("latency-work", "a latency tenant has work", Some(0));

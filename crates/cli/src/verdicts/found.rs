@@ -17,7 +17,7 @@ use crate::run::{folder, process};
 pub const VARIABLE: &str = "EBB_LEDGERS";
 
 const FOLDER: &str = "ledgers";
-/// So many ledgers of processes that have ended are kept. A ledger is about half a megabyte.
+/// So many ledgers of processes that have ended are kept. A ledger is about half a megabyte, and so are the events beside it.
 const ENDED: usize = 16;
 
 /// A process and what its ledger says.
@@ -48,7 +48,7 @@ pub fn all() -> Result<Vec<Found>> {
 }
 
 /// Whether the process of a ledger lives: one of its number that had begun when the ledger was.
-fn is_alive(ledger: &Path) -> bool {
+pub fn is_alive(ledger: &Path) -> bool {
     let name = ledger.file_stem().and_then(|name| name.to_str());
     let number = name.and_then(|name| name.split_once('-')).and_then(|(pid, _)| pid.parse::<u32>().ok());
     let made = fs::metadata(ledger).and_then(|facts| facts.created().or_else(|_| facts.modified()));
@@ -67,6 +67,7 @@ fn sweep(folder: &Path, keep: usize) {
     });
     ended.sort();
     for (_, path) in ended.into_iter().skip(keep) {
+        let _ = fs::remove_file(path.with_extension("events"));
         let _ = fs::remove_file(path);
     }
 }
@@ -88,7 +89,10 @@ mod tests {
         };
         let own = file(&format!("{}-1.ledger", std::process::id()), 0);
         let dead = [100, 300, 200].map(|age| file(&format!("4194399-{age}.ledger"), age));
+        let events = dead[1].with_extension("events");
+        fs::write(&events, "").unwrap();
         sweep(folder.path(), 1);
+        assert!(!events.exists(), "what lies beside a ledger goes with it");
         assert!(own.exists() && dead[0].exists() && !dead[1].exists() && !dead[2].exists());
     }
 }

@@ -44,6 +44,12 @@ fn link(path: &Path, to: &str) {
     }
 }
 
+/// A program that launches one kernel again and again, for so many seconds.
+pub fn tenant(seconds: &str) -> [&str; 9] {
+    let ebb = env!("CARGO_BIN_EXE_ebb");
+    [ebb, "tenant", "--driver", "libcuda.so.1", "--class", "best-effort", "--seconds", seconds, "--seed=1"]
+}
+
 /// `ebb` with a runtime folder of its own and nothing of ours in its environment.
 pub fn ebb(runtime: &Path) -> Command {
     installed(Path::new(env!("CARGO_BIN_EXE_ebb")), runtime)
@@ -53,14 +59,20 @@ pub fn ebb(runtime: &Path) -> Command {
 pub fn installed(ebb: &Path, runtime: &Path) -> Command {
     let mut command = Command::new(ebb);
     command.env("EBB_RUNTIME_DIR", runtime).env("XDG_CONFIG_HOME", runtime);
+    command.env("EBB_PROFILES", runtime.join("profiles"));
     for name in ["EBB_SOFTGPU", "EBB_DRIVER", "EBB_RUN", "EBB_DISABLE", "EBB_LOG", "LD_PRELOAD"] {
         command.env_remove(name);
     }
-    for name in ["GUARD", "GUARD_CACHE", "LEDGERS", "PROFILES", "SAMPLE"] {
+    for name in ["EVENTS", "GUARD", "GUARD_CACHE", "LEDGERS", "SAMPLE"] {
         command.env_remove(format!("EBB_{name}"));
     }
-    for name in ["SOCKET", "TENANT", "NAME", "CLASS", "WEIGHT", "PRIORITY", "SLO_P99", "ON_DAEMON_LOSS"] {
+    for name in
+        ["SOCKET", "TENANT", "NAME", "CLASS", "WEIGHT", "PRIORITY", "SLO_P99", "ON_DAEMON_LOSS", "MEM_LIMIT"]
+    {
         command.env_remove(format!("EBB_{name}"));
+    }
+    for number in ["", "_0"] {
+        command.env_remove(format!("CUDA_DEVICE_MEMORY_LIMIT{number}"));
     }
     command
 }

@@ -81,7 +81,8 @@ impl Ceilings {
 mod tests {
     use super::*;
 
-    const CLAIM: Terms = Terms { class: Class::Latency, weight: 50, priority: 7, slo: None, paused: false };
+    const CLAIM: Terms =
+        Terms { class: Class::Latency, weight: 50, priority: 7, slo: None, memory: None, paused: false };
 
     fn ceilings(scope: Scope, rules: &[Rule]) -> Ceilings {
         Ceilings { rules: rules.to_vec(), scope, daemon: 100 }

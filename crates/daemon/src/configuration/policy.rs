@@ -3,19 +3,8 @@
 //! A dial that the file names stays where it was put. The others stand as they do by default, or as the controller of `slo`
 //! turns them. A GPU with a table of its own takes nothing from the general one. A dial that means nothing to the policy is an error: whoever writes it expects something that would not happen.
 
-use board::{Gpu, Settings};
+use board::Settings;
 use model::{Dials, Kind, Nanos};
-use serde::Deserialize;
-use toml::Spanned;
-
-use super::Wrong;
-use super::file::Reader;
-use crate::uuid;
-
-/// Requests that are seen alone cost best-effort work; a fifth of them is more than anybody needs to know.
-const MOST_SOLO: u32 = 200;
-/// Twice as slow as alone.
-const MOST_TOLERANCE: u32 = 1_000;
 
 /// The policy of a GPU, and which dials a person has set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,98 +39,39 @@ impl Policy {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PolicyTable {
-    kind: Option<Spanned<String>>,
-    quiet: Option<Spanned<String>>,
-    threshold: Option<Spanned<String>>,
-    in_flight: Option<Spanned<String>>,
-    beside: Option<Spanned<String>>,
-    solo_share: Option<Spanned<u32>>,
-    tolerance: Option<Spanned<u32>>,
-}
-
-impl Reader<'_> {
-    /// The policy, of this table and of a bound that `token` has named since before there were policies.
-    pub(super) fn policy(
-        &self,
-        table: &PolicyTable,
-        bound: Option<&Spanned<String>>,
-    ) -> Result<Policy, Wrong> {
-        let (us, ms) = (Nanos::from_micros, Nanos::from_millis);
-        let kind = self.kind(table)?;
-        self.contradiction(table, kind)?;
-        if let (Some(_), Some(second)) = (bound, &table.in_flight) {
-            let message = "in_flight is said twice, here and under [token]".to_owned();
-            return Err(self.at(second, message));
+/// Why a dial has no business with a policy, if it has none.
+pub(super) fn meaningless(key: &str, kind: Kind) -> Option<String> {
+    let name = kind.name();
+    let fills = matches!(kind, Kind::Gaps | Kind::Slo);
+    match key {
+        "policy.beside" if kind != Kind::Slo => {
+            Some(format!("beside means nothing to {name}: only slo lets work run beside a request"))
         }
-        let in_flight = table.in_flight.as_ref().or(bound);
-        Ok(Policy {
-            kind,
-            quiet: self.some_span(table.quiet.as_ref(), [us(0), ms(1_000)])?,
-            threshold: self.some_span(table.threshold.as_ref(), [us(1), ms(1_000)])?,
-            in_flight: self.some_span(in_flight, [us(100), ms(1_000)])?,
-            beside: self.some_span(table.beside.as_ref(), [us(0), ms(10)])?,
-            solo_share: self.some_number(table.solo_share.as_ref(), MOST_SOLO)?,
-            tolerance: self.some_number(table.tolerance.as_ref(), MOST_TOLERANCE)?,
-        })
-    }
-
-    /// A GPU, as NVIDIA's tools and `ebb status` write it.
-    pub(super) fn gpu(&self, name: &Spanned<String>) -> Result<Gpu, Wrong> {
-        let gpu = uuid::read(name.get_ref());
-        let wrong = || format!("`{}` is no GPU; write its UUID, as `ebb status` shows it", name.get_ref());
-        gpu.ok_or_else(|| self.at(name, wrong()))
-    }
-
-    fn kind(&self, table: &PolicyTable) -> Result<Kind, Wrong> {
-        let Some(word) = &table.kind else { return Ok(Kind::default()) };
-        word.get_ref().parse().map_err(|error| self.at(word, format!("{error}")))
-    }
-
-    /// What the policy does not go by must not be there.
-    fn contradiction(&self, table: &PolicyTable, kind: Kind) -> Result<(), Wrong> {
-        let name = kind.name();
-        let only_slo = kind != Kind::Slo;
-        if let Some(beside) = table.beside.as_ref().filter(|_| only_slo) {
-            let message = format!("beside means nothing to {name}: only slo lets work run beside a request");
-            return Err(self.at(beside, message));
+        "policy.tolerance" if kind != Kind::Slo => {
+            Some(format!("tolerance means nothing to {name}: only slo goes by what a tenant tolerates"))
         }
-        if let Some(tolerance) = table.tolerance.as_ref().filter(|_| only_slo) {
-            let message =
-                format!("tolerance means nothing to {name}: only slo goes by what a tenant tolerates");
-            return Err(self.at(tolerance, message));
+        "policy.threshold" if !fills => {
+            Some(format!("threshold means nothing to {name}: only gaps and slo fill gaps"))
         }
-        let fills = matches!(kind, Kind::Gaps | Kind::Slo);
-        if let Some(threshold) = table.threshold.as_ref().filter(|_| !fills) {
-            let message = format!("threshold means nothing to {name}: only gaps and slo fill gaps");
-            return Err(self.at(threshold, message));
-        }
-        Ok(())
-    }
-
-    fn some_span(&self, text: Option<&Spanned<String>>, bounds: [Nanos; 2]) -> Result<Option<Nanos>, Wrong> {
-        text.map(|text| self.span(Some(text), Nanos::ZERO, bounds)).transpose()
-    }
-
-    fn some_number(&self, number: Option<&Spanned<u32>>, most: u32) -> Result<Option<u32>, Wrong> {
-        number.map(|number| self.number(Some(number), 0, most)).transpose()
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::configuration::{Configuration, Scope};
+    use crate::configuration::{Configuration, Mistake, Scope};
+    use crate::uuid;
+    use board::Gpu;
 
-    fn read(text: &str) -> Result<Configuration, Wrong> {
+    fn read(text: &str) -> Result<Configuration, Vec<Mistake>> {
         Configuration::parse(&format!("schema_version = 1\n{text}"), Scope::Machine, 0)
     }
 
     fn complaint(text: &str) -> String {
-        let Wrong { line, message } = read(text).unwrap_err();
-        format!("{line}: {message}")
+        let mistakes = read(text).unwrap_err();
+        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+        format!("{}: {}", mistakes[0].line.unwrap(), mistakes[0].message)
     }
 
     #[test]
@@ -183,7 +113,7 @@ mod tests {
     #[test]
     fn mistakes_and_contradictions_are_named_with_their_lines() {
         let policy = |text: &str| complaint(&format!("[policy]\n{text}"));
-        assert!(policy("quite = \"1ms\"").starts_with("3: unknown field `quite`"));
+        assert!(policy("quite = \"1ms\"").starts_with("3: unknown key `policy.quite`"));
         assert_eq!(policy("quiet = \"2s\""), "3: 2 s is not between 0 ns and 1 s");
         assert_eq!(policy("kind = \"gaps\"\nthreshold = \"0us\""), "4: 0 ns is not between 1 µs and 1 s");
         assert_eq!(policy("solo_share = 201"), "3: 201 is not between 0 and 200");
@@ -218,7 +148,8 @@ mod tests {
         let wrong = complaint("[gpu.0.policy]\nkind = \"fair\"");
         assert_eq!(wrong, "2: `0` is no GPU; write its UUID, as `ebb status` shows it");
         assert!(
-            complaint(&format!("[gpu.{called}]\nkind = \"fair\"")).starts_with("3: unknown field `kind`")
+            complaint(&format!("[gpu.{called}]\nkind = \"fair\""))
+                .starts_with("3: unknown key `kind` of a GPU")
         );
     }
 

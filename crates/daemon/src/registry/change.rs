@@ -23,6 +23,7 @@ impl Registry {
             weight: wish.weight.or(old.weight),
             priority: wish.priority.or(old.priority),
             slo: wish.slo.or(old.slo),
+            memory: wish.memory.or(old.memory),
             paused: wish.paused.or(old.paused),
         };
         let number = tenant.number;

@@ -93,6 +93,10 @@ impl Fate {
         self.left.retain(|(at, _)| now.since(*at) <= NEAR);
     }
 
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
     pub fn report(&self) -> report::Mps {
         report::Mps {
             pipes: self.pipes.display().to_string(),

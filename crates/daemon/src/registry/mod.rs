@@ -10,11 +10,16 @@
 //! * `change`: tenants by name, and what an admin may do to them
 //! * `fate`: what the tenants of the shared domain have in common
 //! * `tuning`: the controllers of all GPUs, and when they look
+//! * `integrity`: whether boards still hold what was written there
 //! * `summary`: all of it, as a report; `insight`: the part of it that is about policies
+//! * `book`: what tenants have counted, for longer than their processes live; `observation`: the same for monitoring
 
+mod book;
 mod change;
 mod fate;
 mod insight;
+mod integrity;
+mod observation;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -24,15 +29,18 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use board::link::{Granted, Reason, Registration};
-use board::{Board, Change, Gpu, Occupant, Terms};
+use board::link::{Granted, NAME_BYTES, PROGRAM_BYTES, Reason, Registration};
+use board::{Board, Change, Figures, Gpu, Label, Occupant, Terms};
+use export::{Disconnects, Reload};
 use model::{Class, Domain, Nanos};
 
-use crate::Configuration;
 use crate::controller::Controller;
+use crate::nvml::Survey;
 use crate::peer::Peer;
 use crate::request::{Outlook, Wish};
+use crate::{Choice, Configuration, Metrics};
 
+use book::Book;
 pub use fate::Fate;
 
 /// More GPUs than any machine has. A tenant names its GPU itself, so there must be a bound.
@@ -72,9 +80,23 @@ struct Sitting {
     groups: Vec<u32>,
     tenant: TenantKey,
     name: String,
+    /// As the board has them.
+    label: Label<NAME_BYTES>,
+    program: Label<PROGRAM_BYTES>,
     asked: Terms,
     granted: Terms,
     lowered: bool,
+    /// What it has counted, as far as it is in the book.
+    counted: Box<Figures>,
+}
+
+/// How a process came to leave its seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is gone, or has let go of its connection.
+    Gone,
+    /// It said something that nobody may say there.
+    Expelled,
 }
 
 struct Table {
@@ -83,6 +105,8 @@ struct Table {
     seats: usize,
     empty_since: Nanos,
     controller: Controller,
+    /// How often something was put back that somebody else had written over.
+    tampered: u64,
 }
 
 impl Drop for Table {
@@ -90,6 +114,22 @@ impl Drop for Table {
         // SAFETY: copies of a table's board are made in passing, while the table is borrowed; none is kept.
         unsafe { self.board.close() };
     }
+}
+
+/// How it stands with the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configured {
+    /// Where its file is, whether or not there is one.
+    pub file: Option<String>,
+    /// Those that were read.
+    pub files: Vec<String>,
+    /// How many different ones have been in force, this one included.
+    pub generation: u64,
+    /// Why the files, as they are now, are not in force.
+    pub error: Option<String>,
+    /// When what is in force was last read, in nanoseconds since 1970 and by the clock of boards.
+    pub loaded_ns: u64,
+    pub loaded: Nanos,
 }
 
 pub struct Registry {
@@ -104,12 +144,29 @@ pub struct Registry {
     next: u64,
     /// Registrations that were not granted.
     pub refused: u64,
+    /// Connections that were closed because somebody may not connect, or has too many.
+    pub turned_away: u64,
+    /// Messages that were none.
+    pub malformed: u64,
+    /// When boards were last looked at.
+    inspected: Nanos,
     /// What is wrong with the daemon itself, for the report.
     pub remark: Option<String>,
-    /// Where the configuration is, for the report.
-    pub configuration_file: Option<PathBuf>,
+    /// What was chosen, where the configuration left it open.
+    pub choice: Option<Choice>,
+    /// How it stands with the configuration, for the report.
+    pub configured: Configured,
     /// How MPS is, where there is one of ours.
     pub fate: Option<Fate>,
+    /// Where metrics are served, and why they are not; for the report.
+    pub metrics: Option<String>,
+    pub metrics_trouble: Option<String>,
+    /// How the configuration was last read.
+    pub reload: Reload,
+    /// The GPUs of this machine and who computes on them, where that can be known.
+    pub survey: Survey,
+    book: Book,
+    disconnects: Disconnects,
 }
 
 impl Registry {
@@ -124,9 +181,19 @@ impl Registry {
             tenants: BTreeMap::new(),
             next: 0,
             refused: 0,
+            turned_away: 0,
+            malformed: 0,
+            inspected: Nanos::ZERO,
             remark: None,
-            configuration_file: None,
+            choice: None,
+            configured: Configured::default(),
             fate: None,
+            metrics: None,
+            metrics_trouble: None,
+            reload: read_now(),
+            survey: Survey::new(),
+            book: Book::default(),
+            disconnects: Disconnects::default(),
         }
     }
 
@@ -141,8 +208,8 @@ impl Registry {
         registration: &Registration,
     ) -> Result<(Ticket, Granted), Reason> {
         self.table(registration.gpu)?;
-        let Registration { class, weight, priority, slo, .. } = *registration;
-        let asked = Terms { class, weight, priority, slo, paused: false };
+        let Registration { class, weight, priority, slo, memory, .. } = *registration;
+        let asked = Terms { class, weight, priority, slo, memory, paused: false };
         let claimed = match registration.tenant {
             0 => alone(peer.number(), self.generation),
             claimed => claimed,
@@ -156,6 +223,7 @@ impl Registry {
             weight: terms.weight,
             priority: terms.priority,
             slo: terms.slo,
+            memory: terms.memory,
             name: registration.name.as_bytes(),
             program: registration.program.as_bytes(),
         };
@@ -179,10 +247,14 @@ impl Registry {
             groups: peer.groups.clone(),
             tenant,
             name: registration.name.printable(),
+            label: Label::new(registration.name.as_bytes()),
+            program: Label::new(registration.program.as_bytes()),
             asked,
             granted: terms,
             lowered,
+            counted: Box::new(Figures::NONE),
         };
+        self.book.open(sitting.gpu, &sitting.owner(), board::now());
         self.sittings.insert(Ticket(self.next), sitting);
         Ok((Ticket(self.next), Granted { place, class: terms.class, lowered, generation: self.generation }))
     }
@@ -194,8 +266,15 @@ impl Registry {
     }
 
     /// Frees a seat, whatever became of who sat there.
-    pub fn leave(&mut self, ticket: Ticket, now: Nanos) {
+    pub fn leave(&mut self, ticket: Ticket, end: End, now: Nanos) {
+        self.settle(ticket);
         let Some(sitting) = self.sittings.remove(&ticket) else { return };
+        self.book.close(sitting.gpu, &sitting.owner(), now);
+        match end {
+            End::Expelled => self.disconnects.expelled += 1,
+            End::Gone if sitting.counted.farewells > 0 => self.disconnects.exit += 1,
+            End::Gone => self.disconnects.death += 1,
+        }
         if let Some(fate) = &mut self.fate {
             fate.leaves(&sitting.name, sitting.pid, now);
         }
@@ -231,6 +310,11 @@ impl Registry {
         self.configuration.token.domain
     }
 
+    /// Where metrics are to be served.
+    pub fn metrics_wanted(&self) -> &Metrics {
+        &self.configuration.metrics
+    }
+
     /// What a claim of a peer would get.
     pub fn outlook(&self, peer: &Peer, class: Class, weight: u32, priority: u32) -> Outlook {
         let asked = Terms { class, weight, priority, ..Terms::default() };
@@ -246,13 +330,14 @@ impl Registry {
     pub fn configure(&mut self, mut configuration: Configuration) {
         configuration.token.domain = self.domain();
         let before = std::mem::replace(&mut self.configuration, configuration);
+        let domain = self.domain();
         for (gpu, table) in &mut self.tables {
             let policy = self.configuration.policy_of(*gpu);
             if before.policy_of(*gpu).kind != policy.kind {
                 table.controller.forget();
             }
             table.board.set_settings(&policy.settings(self.configuration.token));
-            table.board.set_dials(&table.controller.dials(&policy));
+            table.board.set_dials(&table.controller.dials(&policy, domain));
             table.board.announce();
         }
         let tickets: Vec<_> = self.sittings.keys().copied().collect();
@@ -279,6 +364,7 @@ impl Registry {
             weight: wish.weight.unwrap_or(lowered.weight),
             priority: wish.priority.unwrap_or(lowered.priority),
             slo: wish.slo.unwrap_or(lowered.slo),
+            memory: wish.memory.unwrap_or(lowered.memory),
             paused: wish.paused.unwrap_or(lowered.paused),
         };
         (terms, is_lower && wish.class.is_none())
@@ -288,6 +374,9 @@ impl Registry {
     fn apply(&mut self, ticket: Ticket) {
         let Some(sitting) = self.sittings.get(&ticket) else { return };
         let (terms, lowered) = self.granted(sitting.asked, sitting.user, &sitting.groups, sitting.tenant);
+        if sitting.granted.class != terms.class {
+            self.change_account(ticket, terms.class);
+        }
         let sitting = self.sittings.get_mut(&ticket).expect("it was found above");
         let before = std::mem::replace(&mut sitting.granted, terms);
         sitting.lowered = lowered;
@@ -301,10 +390,21 @@ impl Registry {
         change(before.weight != terms.weight, Change::Weight(terms.weight));
         change(before.priority != terms.priority, Change::Priority(terms.priority));
         change(before.slo != terms.slo, Change::Slo(terms.slo));
+        change(before.memory != terms.memory, Change::Memory(terms.memory));
         change(before.paused != terms.paused, Change::Paused(terms.paused));
         if before != terms {
             table.board.announce();
         }
+    }
+
+    /// What a seat has counted so far was counted in the class that it had.
+    fn change_account(&mut self, ticket: Ticket, class: Class) {
+        self.settle(ticket);
+        let (sitting, now) = (&self.sittings[&ticket], board::now());
+        let before = sitting.owner();
+        let after = book::Owner { class, ..before.clone() };
+        self.book.close(sitting.gpu, &before, now);
+        self.book.open(sitting.gpu, &after, now);
     }
 
     fn table(&mut self, gpu: Gpu) -> Result<(), Reason> {
@@ -318,8 +418,9 @@ impl Registry {
         let settings = policy.settings(self.configuration.token);
         let (board, file) = Board::create(gpu, &settings).map_err(|_| Reason::Failed)?;
         let controller = Controller::default();
-        board.set_dials(&controller.dials(&policy));
-        self.tables.insert(gpu, Table { board, file, seats: 0, empty_since: board::now(), controller });
+        board.set_dials(&controller.dials(&policy, self.domain()));
+        self.tables
+            .insert(gpu, Table { board, file, seats: 0, empty_since: board::now(), controller, tampered: 0 });
         Ok(())
     }
 
@@ -333,6 +434,12 @@ impl Registry {
         }
         number
     }
+}
+
+/// A configuration has just been read and found right.
+pub fn read_now() -> Reload {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Reload { successful: true, at: time.as_secs_f64() }
 }
 
 /// The number of a process that belongs to no tree.

@@ -5,7 +5,7 @@ use model::{Class, Nanos};
 
 use super::{Fate, Registry, Sitting, Table, insight};
 use crate::configuration::Scope;
-use crate::report::{Asked, Counters, Daemon, Holder, Process, Report, Settings, State, Times};
+use crate::report::{Asked, Counters, Daemon, DomainChoice, Holder, Process, Report, Settings, State, Times};
 use crate::uuid;
 
 /// A tenant that has shown no life for so long is said to be silent. Its helper thread beats far more often.
@@ -14,14 +14,47 @@ const SILENT_FOR: Nanos = Nanos::from_millis(5_000);
 impl Registry {
     pub fn report(&self, now: Nanos) -> Report {
         let gpus: Vec<_> = self.tables.iter().map(|(gpu, table)| self.gpu(*gpu, table, now)).collect();
-        let mut sentences: Vec<String> = self.remark.clone().into_iter().collect();
-        if self.refused > 0 {
-            let many = if self.refused == 1 { "registration was" } else { "registrations were" };
-            sentences.push(format!("{} {many} refused; the daemon's log says why.", self.refused));
-        }
+        let wrong = |error| format!("The configuration is wrong and the last good one is in force: {error}.");
+        let mut sentences: Vec<String> = self.configured.error.as_ref().map(wrong).into_iter().collect();
+        sentences.extend(self.remark.clone());
+        sentences.extend(self.about_peers());
+        sentences.extend(self.metrics_trouble.clone());
         sentences.extend(self.fate.iter().flat_map(|fate| fate.sentences(now)));
         sentences.extend(gpus.iter().flat_map(|gpu| &gpu.processes).flat_map(sentences_about));
         Report { version: env!("CARGO_PKG_VERSION").to_owned(), daemon: self.daemon(now), gpus, sentences }
+    }
+
+    /// What peers did that they should not have.
+    fn about_peers(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        let counts = [
+            (self.refused, ["registration was", "registrations were"], "refused; the daemon's log says why."),
+            (
+                self.turned_away,
+                ["connection was", "connections were"],
+                "turned away; the daemon's log says whose.",
+            ),
+            (
+                self.malformed,
+                ["message was", "messages were"],
+                "not understood; the daemon's log says whose.",
+            ),
+        ];
+        for (count, [one, many], what) in counts.into_iter().filter(|(count, ..)| *count > 0) {
+            sentences.push(format!("{count} {} {what}", if count == 1 { one } else { many }));
+        }
+        for (gpu, table) in self.tables.iter().filter(|(_, table)| table.tampered > 0) {
+            sentences.push(format!(
+                "Somebody who sits at {} writes over its board; {} times was put back what only the daemon writes, and the \
+                 daemon's log says what.",
+                uuid::write(*gpu),
+                table.tampered
+            ));
+        }
+        let lost =
+            |sitting: &Sitting| format!("{} ({}) has lost its seat on the board.", sitting.name, sitting.pid);
+        sentences.extend(self.unseated().map(lost));
+        sentences
     }
 
     fn daemon(&self, now: Nanos) -> Daemon {
@@ -34,10 +67,23 @@ impl Registry {
             },
             folder: self.folder.display().to_string(),
             uptime_ns: now.since(self.began).0,
-            configuration: self.configuration_file.as_ref().map(|path| path.display().to_string()),
+            configuration: self.configured.file.clone(),
+            config_files: self.configured.files.clone(),
+            config_generation: self.configured.generation,
+            config_ok: self.configured.error.is_none(),
+            config_error: self.configured.error.clone(),
+            config_loaded_ns: self.configured.loaded_ns,
+            config_age_ns: now.since(self.configured.loaded).0,
             refused: self.refused,
+            turned_away: self.turned_away,
+            malformed: self.malformed,
             domain: self.domain().to_string(),
+            domain_choice: self.choice.map(|choice| DomainChoice {
+                why: choice.because.name().to_owned(),
+                reason: choice.because.sentence().to_owned(),
+            }),
             mps: self.fate.as_ref().map(Fate::report),
+            metrics: self.metrics.clone(),
         }
     }
 
@@ -66,6 +112,7 @@ impl Registry {
                 idle_ns: settings.idle.0,
                 grace_ns: settings.grace.0,
             },
+            tampered: table.tampered,
             token,
             processes,
         }
@@ -79,7 +126,7 @@ impl Registry {
             user: sitting.user,
             tenant: format!("{:016x}", self.tenants[&sitting.tenant].number),
             name: sitting.name.clone(),
-            program: reading.program.clone(),
+            program: sitting.program.printable(),
             seat: sitting.place.seat,
             class: terms.class.to_string(),
             weight: terms.weight,
@@ -100,6 +147,8 @@ impl Registry {
             unattainable_p99_ns: insight::unattainable(reading, &terms),
             decision: insight::decision(reading, terms.class),
             slice_ns: condition.slice.map(|slice| slice.0),
+            memory_used_bytes: reading.memory.0,
+            memory_limit_bytes: terms.memory.map(|limit| limit.0),
             share_permille: share(reading.figures.gpu_ns, all),
             heartbeat_age_ns: reading.heartbeat.map(|beat| now.since(beat).0),
             daemon_lost: condition.daemon_lost,
@@ -110,6 +159,11 @@ impl Registry {
             guard_stops: times(&reading.figures.guard_times),
         }
     }
+}
+
+/// Whether a tenant that has shown life has shown none for some time.
+pub(super) fn is_silent(reading: &Reading, now: Nanos) -> bool {
+    reading.silence(now).is_some_and(|silence| silence > SILENT_FOR)
 }
 
 fn state(class: Class, paused: bool, reading: &Reading) -> State {
@@ -144,6 +198,7 @@ fn times(snapshot: &Snapshot) -> Times {
 fn counters(figures: &Figures) -> Counters {
     Counters {
         submissions: figures.submissions,
+        launches: figures.launches,
         gpu_ns: figures.gpu_ns,
         held_ns: figures.held_ns,
         wait_ns: figures.wait_ns,
@@ -162,9 +217,11 @@ fn counters(figures: &Figures) -> Counters {
         bursts: figures.bursts,
         burst_ns: figures.burst_ns,
         bursts_unended: figures.bursts_unended,
+        marked: figures.marked,
         slo_missed: figures.slo_missed,
         daemon_losses: figures.daemon_losses,
         refusals: figures.refusals,
+        memory_denials: figures.memory_denials,
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::configuration::{Ceiling, Rule, Scope, Subject};
 use crate::report::State;
+use model::Bytes;
 
 const GPU: Gpu = Gpu([7; 16]);
 
@@ -72,13 +73,21 @@ fn changes_hold_for_the_whole_tenant_and_for_whom_it_starts_later() {
     let (first, _) = registry.register(&peer(5, 50), &registration(1, "train")).unwrap();
     registry.register(&peer(5, 51), &registration(1, "train")).unwrap();
     registry.register(&peer(5, 52), &registration(2, "other")).unwrap();
-    let wish = Wish { class: Some(Class::Latency), weight: Some(100), paused: Some(true), ..Wish::default() };
+    let memory = Some(Some(Bytes(1 << 30)));
+    let wish = Wish {
+        class: Some(Class::Latency),
+        weight: Some(100),
+        memory,
+        paused: Some(true),
+        ..Wish::default()
+    };
     let changed = registry.change("51", wish).unwrap();
     assert_eq!((changed.name.as_str(), changed.processes), ("train", vec![50, 51]));
     registry.register(&peer(5, 53), &registration(1, "train")).unwrap();
     for pid in [50, 51, 53] {
         let process = process(&registry, pid);
         assert_eq!((process.class.as_str(), process.weight, process.state), ("latency", 100, State::Paused));
+        assert_eq!((process.memory_limit_bytes, process.memory_used_bytes), (Some(1 << 30), 0));
         assert!(!process.lowered, "an admin's word is above a ceiling");
     }
     assert_eq!(process(&registry, 52).state, State::Idle);
@@ -103,7 +112,7 @@ fn who_is_meant_must_be_clear_or_nothing_changes() {
     assert!(registry.change("50", pause).unwrap_err().contains("may be any of"));
     assert!(registry.change("nobody", pause).unwrap_err().contains("ebb ps"));
     assert!([50, 51, 52].iter().all(|pid| process(&registry, *pid).state == State::Idle));
-    registry.leave(third, board::now());
+    registry.leave(third, End::Gone, board::now());
     assert_eq!(registry.change("50", pause).unwrap().processes, [50]);
     assert_eq!(registry.change("0000000000000002", pause).unwrap().processes, [51]);
 }
@@ -114,10 +123,10 @@ fn what_is_known_of_a_tenant_goes_with_its_last_member() {
     let guest = registry.expect(5, 1);
     let (seat, _) = registry.register(&peer(5, 50), &registration(1, "train")).unwrap();
     registry.change("train", Wish { paused: Some(true), ..Wish::default() }).unwrap();
-    registry.leave(seat, board::now());
+    registry.leave(seat, End::Gone, board::now());
     let (seat, _) = registry.register(&peer(5, 51), &registration(1, "train")).unwrap();
     assert_eq!(process(&registry, 51).state, State::Paused, "its first process lives and may start others");
-    registry.leave(seat, board::now());
+    registry.leave(seat, End::Gone, board::now());
     registry.forget(guest);
     registry.register(&peer(5, 52), &registration(1, "train")).unwrap();
     assert_eq!(process(&registry, 52).state, State::Idle);
@@ -154,7 +163,7 @@ fn seats_are_bounded_and_come_back() {
         }
     }
     assert_eq!(tickets.len(), board::SEATS);
-    registry.leave(tickets[3], board::now());
+    registry.leave(tickets[3], End::Gone, board::now());
     registry.register(&peer(5, 4000), &registration(1, "many")).unwrap();
     assert_eq!(process(&registry, 4000).seat, 3);
 }
@@ -166,7 +175,7 @@ fn boards_are_bounded_and_go_when_nobody_sits_there() {
     let at = |gpu: u8| Registration { gpu: Gpu([gpu; 16]), ..registration(1, "greedy") };
     let tickets: Vec<_> = (0..64).map(|gpu| registry.register(&peer(5, 50), &at(gpu)).unwrap().0).collect();
     assert_eq!(registry.register(&peer(5, 50), &at(64)).unwrap_err(), Reason::TooMany);
-    tickets[1..].iter().for_each(|ticket| registry.leave(*ticket, begin));
+    tickets[1..].iter().for_each(|ticket| registry.leave(*ticket, End::Gone, begin));
     registry.clear_tables(begin);
     assert_eq!(registry.tables.len(), 64, "who comes back soon finds its board");
     assert_eq!(registry.next_clearance(), Some(begin + EMPTY_FOR));
@@ -240,7 +249,7 @@ fn a_gpu_is_looked_at_often_only_where_dials_are_turned() {
     registry.register(&peer(5, 50), &serve).unwrap();
     assert_eq!(registry.look(begin), Vec::<String>::new());
     assert_eq!(registry.next_look(), Some(begin + Nanos::from_millis(100)));
-    registry.leave(best_effort, begin);
+    registry.leave(best_effort, End::Gone, begin);
     assert_eq!(registry.next_look(), Some(begin + Nanos::from_millis(1_000)), "it is alone");
 }
 
@@ -261,7 +270,8 @@ fn what_a_controller_turns_is_reported_and_on_the_board() {
     }
     let policy = registry.report(now).gpus[0].policy.clone().unwrap();
     assert!(policy.level > Some(10) && policy.level <= Some(policy.highest_level), "{policy:?}");
-    assert!(policy.quiet_ns < 100_000 && policy.quiet_ns == serve.board().dials().quiet.0, "{policy:?}");
+    let threshold = serve.board().dials().threshold;
+    assert!(policy.threshold_ns < 50_000 && policy.threshold_ns == threshold.0, "{policy:?}");
 }
 
 #[test]
@@ -315,4 +325,122 @@ fn why_a_best_effort_tenant_does_not_run_is_reported() {
     assert_eq!(process(&registry, 60).decision, None, "a reason of another version");
     serve.say_decision(0, Nanos::ZERO);
     assert_eq!(process(&registry, 50).decision, None);
+}
+
+/// A seat of a tenant, and what it counts on it.
+fn seated(registry: &mut Registry, pid: i32, registration: &Registration) -> (Ticket, board::Seat) {
+    let (ticket, granted) = registry.register(&peer(5, pid), registration).unwrap();
+    let seat = registry.tables[&GPU].board.sit(granted.place).unwrap();
+    (ticket, seat)
+}
+
+fn launches(registry: &mut Registry) -> Vec<(String, Class, u64)> {
+    let observed = registry.observe(board::now());
+    let tenants = observed.gpus[0].tenants.iter();
+    tenants.map(|tenant| (tenant.name.clone(), tenant.class, tenant.figures.launches)).collect()
+}
+
+#[test]
+fn what_an_ended_process_counted_stays_its_tenants() {
+    let mut registry = registry(&[]);
+    let train = registration(1, "train");
+    let (first, one) = seated(&mut registry, 50, &train);
+    let best_effort = Class::BestEffort;
+    assert_eq!(launches(&mut registry), [("train".to_owned(), best_effort, 0)], "from the beginning");
+    let (second, two) = seated(&mut registry, 51, &train);
+    one.tally().launches.add(10);
+    two.tally().launches.add(5);
+    assert_eq!(launches(&mut registry)[0].2, 15);
+    one.tally().launches.add(1);
+    one.tally().farewells.add(1);
+    registry.leave(first, End::Gone, board::now());
+    assert_eq!(launches(&mut registry)[0].2, 16, "what was counted last, too");
+    registry.leave(second, End::Gone, board::now());
+    let observed = registry.observe(board::now());
+    let tenant = &observed.gpus[0].tenants[0];
+    assert_eq!((tenant.figures.launches, &tenant.now), (16, &None));
+    assert_eq!(observed.disconnects, Disconnects { exit: 1, death: 1, expelled: 0 });
+    seated(&mut registry, 52, &registration(2, "train")).1.tally().launches.add(4);
+    assert_eq!(launches(&mut registry)[0].2, 20, "under the same name it goes on");
+}
+
+#[test]
+fn what_was_counted_in_a_class_stays_there() {
+    let mut registry = registry(&[]);
+    let (_, seat) = seated(&mut registry, 50, &registration(1, "train"));
+    seat.tally().launches.add(10);
+    registry.change("train", Wish { class: Some(Class::Latency), ..Wish::default() }).unwrap();
+    seat.tally().launches.add(3);
+    let wanted = [("train".to_owned(), Class::Latency, 3), ("train".to_owned(), Class::BestEffort, 10)];
+    let mut found = launches(&mut registry);
+    found.sort_by_key(|(_, _, launches)| *launches);
+    assert_eq!(found, wanted);
+    assert_eq!(registry.observe(board::now()).gpus[0].clients.latency, 1);
+}
+
+#[test]
+fn processes_that_are_no_tenants_are_counted_where_they_are_known() {
+    let mut registry = registry(&[]);
+    seated(&mut registry, 50, &registration(1, "train"));
+    assert_eq!(registry.observe(board::now()).gpus[0].unmanaged, None);
+    registry.survey.insert(GPU, crate::nvml::Seen { index: 3, processes: Some(vec![50, 60, 61]) });
+    let observed = registry.observe(board::now());
+    assert_eq!((observed.gpus[0].index, observed.gpus[0].unmanaged), (Some(3), Some(2)));
+    registry.survey.insert(GPU, crate::nvml::Seen { index: 3, processes: None });
+    assert_eq!(registry.observe(board::now()).gpus[0].unmanaged, None);
+}
+
+#[test]
+fn what_the_daemon_does_to_a_board_is_no_tampering() {
+    let mut registry = registry(&[]);
+    assert_eq!(registry.next_inspection(), None, "there is nobody to look after");
+    let claim = Registration { class: Class::Latency, slo: Some(Nanos(0)), ..registration(1, "a\u{7}b") };
+    let (first, _) = registry.register(&peer(5, 50), &claim).unwrap();
+    registry.register(&peer(6, 60), &registration(2, &"x".repeat(80))).unwrap();
+    assert!(registry.next_inspection().is_some());
+    let pause = Wish { paused: Some(true), weight: Some(7), ..Wish::default() };
+    registry.change("60", pause).unwrap();
+    assert_eq!(registry.inspect(board::now()), [] as [String; 0]);
+    let mut other = Configuration::plain(Scope::User, 1000);
+    other.token.quantum = Nanos::from_millis(7);
+    other.policy.kind = model::Kind::Fair;
+    other.ceilings.rules = vec![Rule { subject: Subject::Everyone, ceiling: low() }];
+    registry.configure(other);
+    registry.leave(first, End::Gone, board::now());
+    registry.look(board::now());
+    assert_eq!(registry.inspect(board::now()), [] as [String; 0]);
+    assert_eq!(registry.report(board::now()).gpus[0].tampered, 0);
+}
+
+#[test]
+fn what_a_tenant_writes_over_its_board_is_put_back_and_told() {
+    let mut registry = registry(&[]);
+    let (ticket, granted) = registry.register(&peer(5, 50), &registration(1, "liar")).unwrap();
+    let (other, _) = registry.register(&peer(6, 60), &registration(2, "victim")).unwrap();
+    let file = registry.file(ticket).unwrap().try_clone_to_owned().unwrap();
+    let size = usize::try_from(rustix::fs::fstat(&file).unwrap().st_size).unwrap();
+    for byte in [0xff_u8, 0x01, 0x00, 0x55] {
+        assert_eq!(rustix::io::pwrite(&file, &vec![byte; size], 0), Ok(size));
+        let said = registry.inspect(board::now());
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains("liar (process 50 of user 5)") && said[0].contains("its settings"),
+            "{said:?}"
+        );
+        assert_eq!(registry.inspect(board::now()), [] as [String; 0], "all is as it was, of {byte:#x}");
+        let board = Board::open(file.as_fd()).unwrap();
+        assert_eq!((board.gpu(), board.settings()), (GPU, board::Settings::default()));
+    }
+    let report = registry.report(board::now());
+    assert_eq!(report.gpus[0].tampered, 4);
+    let said = |words: &str| report.sentences.iter().any(|sentence| sentence.contains(words));
+    assert!(said("4 times was put back") && said("victim (60) has lost its seat"), "{:?}", report.sentences);
+    // There is room again for those who lost theirs.
+    for ticket in [ticket, other] {
+        registry.leave(ticket, End::Gone, board::now());
+    }
+    let (_, again) = registry.register(&peer(6, 60), &registration(2, "victim")).unwrap();
+    assert_eq!(again.place.seat, granted.place.seat);
+    assert_eq!(process(&registry, 60).name, "victim");
+    assert_eq!(registry.inspect(board::now()), [] as [String; 0]);
 }

@@ -3,7 +3,9 @@
 use model::{Class, Kind, Nanos};
 
 use super::{Registry, Sitting, Table};
+use crate::configuration::Trace;
 use crate::controller::{LOOK_EVERY, Unattainable};
+use crate::traces::Member;
 
 /// How often is looked where there is nothing to turn.
 const SELDOM: Nanos = Nanos::from_millis(1_000);
@@ -24,6 +26,25 @@ impl Registry {
             sentences.extend(found.iter().map(|one| self.sentence(gpu, one)));
         }
         sentences
+    }
+
+    /// Of each GPU where a request was late since this was last asked: the processes that share it.
+    pub fn take_late(&mut self) -> Vec<Vec<Member>> {
+        let late: Vec<_> = self
+            .tables
+            .iter_mut()
+            .filter_map(|(gpu, table)| table.controller.take_late().then_some(*gpu))
+            .collect();
+        let members = |gpu| {
+            let there = self.sittings.values().filter(move |sitting| sitting.gpu == gpu);
+            there.map(|sitting| Member { pid: sitting.pid, user: sitting.user }).collect()
+        };
+        late.into_iter().map(members).collect()
+    }
+
+    /// What the configuration says of traces.
+    pub fn trace(&self) -> Trace {
+        self.configuration.trace
     }
 
     /// When a controller wants to look next.

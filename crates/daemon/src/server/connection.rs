@@ -50,7 +50,8 @@ pub struct Connection {
 pub enum Heard {
     Message(Vec<u8>),
     Nothing,
-    /// It has gone, or broke the rules.
+    TooLong,
+    /// It has gone.
     End,
 }
 
@@ -83,7 +84,7 @@ impl Connection {
         let mut buffer = [0; request::LONGEST + 1];
         match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
             Ok((0, _)) => Heard::End,
-            Ok((length, _)) if length > request::LONGEST => Heard::End,
+            Ok((length, _)) if length > request::LONGEST => Heard::TooLong,
             Ok((length, _)) => Heard::Message(buffer[..length].to_vec()),
             Err(Errno::AGAIN | Errno::INTR) => Heard::Nothing,
             Err(_) => Heard::End,

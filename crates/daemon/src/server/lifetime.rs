@@ -1,6 +1,6 @@
 //! How a daemon comes to be the only one in its folder, and when it ends.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::{Domain, Kind, Nanos};
@@ -8,14 +8,20 @@ use mps::Access;
 use rustix::fs::Mode;
 use rustix::net::SocketType;
 
+use super::endpoint::Serve;
 use super::limits::Limits;
 use super::signals::Signals;
+use super::standing::{Standing, unix_time};
 use super::{BTreeMap, Server};
 use crate::listener::Listener;
 use crate::log::Log;
-use crate::registry::{Fate, Registry};
+use crate::manager::{self, Manager};
+use crate::registry::{Configured, Fate, Registry};
 use crate::shared::Shared;
-use crate::{Configuration, Error, Place, Scope, client, configuration};
+use crate::traces::Traces;
+use crate::{
+    Choice, Configuration, Error, Loaded, Place, Scope, Sources, Wanted, automatic, client, configuration,
+};
 
 /// How long a daemon that was started on demand tries to become the one.
 const PATIENCE: Nanos = Nanos::from_millis(2_000);
@@ -34,9 +40,11 @@ pub struct Options {
     /// Another file than the usual one.
     pub configuration: Option<PathBuf>,
     /// Another domain than the configuration's.
-    pub domain: Option<Domain>,
+    pub domain: Option<Wanted>,
     /// Another policy than the configuration's.
     pub policy: Option<Kind>,
+    /// How metrics are served where the configuration wants them to be; not at all, where none is given.
+    pub metrics: Option<Serve>,
 }
 
 /// How it went.
@@ -54,21 +62,40 @@ pub fn serve(options: &Options) -> Result<Outcome, Error> {
     let user = rustix::process::geteuid().as_raw();
     let named = options.configuration.is_some();
     let file = options.configuration.clone().or_else(|| configuration::usual_place(options.scope));
-    let mut configuration = match &file {
-        Some(path) => Configuration::read(path, named, options.scope, user)?,
-        None => Configuration::plain(options.scope, user),
-    };
-    configuration.token.domain = options.domain.unwrap_or(configuration.token.domain);
+    // Others ask where it is, and are elsewhere.
+    let file = file.map(std::path::absolute).transpose()?;
+    let sources = file.map(|file| Sources::beside(&file, named, options.scope, user));
+    let mut standing = Standing::new(sources, Loaded::plain(options.scope, user));
+    let unheard = standing.listen().err();
+    if let Some(sources) = &standing.sources {
+        standing.loaded = Loaded::read(sources)?;
+    }
+    let mut configuration = standing.loaded.configuration.clone();
+    options.domain.into_iter().for_each(|wanted| configuration.share(wanted));
     options.policy.into_iter().for_each(|kind| configuration.force(kind));
     let Some(_lock) = become_the_one(&place, options)? else { return Ok(Outcome::Another) };
+    let choice = configuration.automatic.then(|| automatic::choice(&configuration));
+    configuration.token.domain = choice.map_or(configuration.token.domain, |choice| choice.domain);
     // Before the sockets: who finds them finds everything.
     let shared = share(&place, options.scope, &configuration)?;
-    let mut server = Server::open(&place, options.scope, configuration, file.map(|path| (path, named)))?;
+    (standing.policy, standing.domain) = (options.policy, options.domain);
+    let mut server = Server::open(&place, options.scope, configuration, standing)?;
     server.registry.fate = shared.as_ref().map(|shared| Fate::new(shared.pipes().to_owned()));
     server.shared = shared;
-    server.policy = options.policy;
-    server.log.say(&format!("serves in {}", place.folder().display()));
+    server.registry.choice = choice;
+    if let Some(Choice { domain, because }) = choice {
+        server.log.say(&format!("chose the {domain} domain: {}", because.sentence()));
+    }
+    if let Some(error) = unheard {
+        server.log.say(&format!("changes of the configuration are not heard of ({error}); send HUP"));
+    }
+    server.serve = options.metrics;
+    server.serve_metrics();
+    let serves = format!("serves in {}", place.folder().display());
+    server.log.say(&serves);
+    server.manager.ready(&serves);
     let reason = server.run(options.idle.map(Nanos::from))?;
+    server.manager.stopping();
     server.log.say(reason);
     Ok(Outcome::Served)
 }
@@ -104,29 +131,37 @@ impl Server {
         place: &Place,
         scope: Scope,
         configuration: Configuration,
-        file: Option<(PathBuf, bool)>,
+        standing: Standing,
     ) -> Result<Server, Error> {
         let signals = Signals::catch()?;
         let limits = Limits::here();
         let sockets = configuration.sockets;
         let admin_mode = if sockets.admin_group.is_some() { 0o660 } else { 0o600 };
+        let mut opened = manager::sockets();
+        let mut listen = |path: &Path, kind, mode, group| match Listener::adopt(path, kind, &mut opened)? {
+            Some(listener) => Ok(listener),
+            None => Listener::bind(path, kind, Mode::from_raw_mode(mode), group),
+        };
         // The admins' first: who finds the tenants' socket finds a daemon that is complete.
-        let admins = Listener::bind(
-            &place.admin_socket(),
-            SocketType::STREAM,
-            Mode::from_raw_mode(admin_mode),
-            sockets.admin_group,
-        )?;
-        let mode = Mode::from_raw_mode(0o660);
-        let tenants = Listener::bind(&place.socket(), SocketType::SEQPACKET, mode, sockets.group)?;
+        let admins = listen(&place.admin_socket(), SocketType::STREAM, admin_mode, sockets.admin_group)?;
+        let tenants = listen(&place.socket(), SocketType::SEQPACKET, 0o660, sockets.group)?;
         let mut registry = Registry::new(configuration, generation(), place.folder().to_owned());
-        registry.configuration_file = file.as_ref().map(|(path, _)| path.clone());
+        let main = standing.sources.as_ref().and_then(Sources::main);
+        registry.configured = Configured {
+            file: main.map(|path| path.display().to_string()),
+            files: standing.loaded.files.iter().map(|file| file.display().to_string()).collect(),
+            generation: 1,
+            error: None,
+            loaded_ns: unix_time(),
+            loaded: board::now(),
+        };
+        let (asker, desk) = export::desk()?;
         Ok(Server {
             scope,
-            configuration_file: file,
-            policy: None,
+            standing,
             tenants,
             admins,
+            group: sockets.group,
             admin_group: sockets.admin_group,
             signals,
             limits,
@@ -137,6 +172,13 @@ impl Server {
             closed_until: None,
             log: Log::default(),
             shared: None,
+            serve: None,
+            endpoint: None,
+            asker,
+            desk,
+            surveyor: None,
+            traces: Traces::new(place.folder().join("traces")),
+            manager: Manager::here(),
         })
     }
 
@@ -165,6 +207,5 @@ impl Server {
 
 /// A number that no daemon before this one had: time and process.
 fn generation() -> u64 {
-    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    (u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) << 8) ^ u64::from(std::process::id())
+    (unix_time() << 8) ^ u64::from(std::process::id())
 }

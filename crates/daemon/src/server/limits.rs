@@ -5,8 +5,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The most connections there can be: eight full boards and as many readers.
 const CONNECTIONS: usize = 2048;
 
-/// For everything that is no connection.
-const SPARE: u64 = 64;
+/// For everything that is no connection here: readers of metrics, say.
+const SPARE: u64 = 128;
 
 /// Descriptors to a connection: its socket, and the process behind it.
 const DESCRIPTORS: u64 = 2;
@@ -19,6 +19,8 @@ pub struct Limits {
     pub per_user: usize,
     /// Of one user, that have not yet said what they want.
     pub newcomers: usize,
+    /// Of all, those that only root and the daemon's own user may have: somebody must be able to see what is wrong.
+    pub reserved: usize,
 }
 
 impl Limits {
@@ -38,7 +40,7 @@ impl Limits {
     fn of(files: u64) -> Limits {
         let room = files.saturating_sub(SPARE) / (DESCRIPTORS * 2);
         let all = usize::try_from(room).unwrap_or(CONNECTIONS).clamp(8, CONNECTIONS);
-        Limits { all, per_user: (all / 4).max(4), newcomers: (all / 16).max(4) }
+        Limits { all, per_user: (all / 4).max(4), newcomers: (all / 16).max(4), reserved: all / 16 }
     }
 }
 
@@ -51,6 +53,7 @@ mod tests {
         for files in [0, 100, 1024, 1 << 20] {
             let limits = Limits::of(files);
             assert!(limits.per_user < limits.all && limits.newcomers <= limits.per_user, "{limits:?}");
+            assert!(limits.per_user <= limits.all - limits.reserved, "{limits:?}");
         }
         assert_eq!(Limits::of(1 << 20).all, CONNECTIONS);
     }

@@ -8,32 +8,42 @@
 //! * `connection`: one peer
 //! * `service`: what is done for it
 //! * `limits`: how much anybody may take
+//! * `endpoint`: where metrics are served
 //! * `signals`: TERM and INT end it, HUP makes it read its configuration again
+//! * `standing`: the configuration in force; `watch`: hearing of it when its files change
 //! * `lifetime`: how a daemon comes to be the only one in its folder, and when it ends
 
 mod connection;
+mod endpoint;
 mod lifetime;
 mod limits;
 mod service;
 mod signals;
+mod standing;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
-use model::{Kind, Nanos};
+use export::{Asker, Desk};
+use model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::listener::Listener;
 use crate::log::Log;
-use crate::registry::{Registry, TenantKey};
+use crate::manager::Manager;
+use crate::nvml::Surveyor;
+use crate::registry::{End, Registry, TenantKey};
 use crate::shared::Shared;
-use crate::{Configuration, Error, Scope};
+use crate::traces::Traces;
+use crate::{Error, Scope};
 use connection::Connection;
 use limits::Limits;
 use signals::Signals;
+use standing::Standing;
 
+pub use endpoint::{Endpoint, Serve};
 pub use lifetime::{Options, Outcome, serve};
 
 /// What is waited for.
@@ -41,6 +51,8 @@ pub use lifetime::{Options, Outcome, serve};
 enum Watched {
     Stop,
     Reload,
+    /// The files of the configuration.
+    Files,
     Tenants,
     Admins,
     /// What a connection sends, or has room for.
@@ -51,16 +63,16 @@ enum Watched {
     Guest(u64),
     /// What becomes of MPS.
     Shared,
+    /// Somebody asks for metrics.
+    Desk,
 }
 
 struct Server {
     scope: Scope,
-    /// Where the configuration is, and whether somebody named it.
-    configuration_file: Option<(PathBuf, bool)>,
-    /// Another policy than the configuration's.
-    policy: Option<Kind>,
+    standing: Standing,
     tenants: Listener,
     admins: Listener,
+    group: Option<u32>,
     admin_group: Option<u32>,
     signals: Signals,
     limits: Limits,
@@ -73,6 +85,14 @@ struct Server {
     closed_until: Option<Nanos>,
     log: Log,
     shared: Option<Shared>,
+    /// How metrics come to be served, if they may be, and by whom they are.
+    serve: Option<Serve>,
+    endpoint: Option<Endpoint>,
+    asker: Asker,
+    desk: Desk,
+    surveyor: Option<Surveyor>,
+    traces: Traces,
+    manager: Manager,
 }
 
 impl Server {
@@ -84,29 +104,49 @@ impl Server {
         for (watched, flags) in ready {
             match watched {
                 Watched::Stop => go_on = !self.signals.stop.came(),
-                Watched::Reload => self.reload(),
+                Watched::Reload => self.reload_as_told(),
+                Watched::Files => self.standing.stir(now),
                 Watched::Tenants | Watched::Admins => self.let_in(watched, now),
                 Watched::Connection(key) => self.serve_connection(key, flags, now),
-                Watched::Life(key) => self.drop_connection(key),
+                Watched::Life(key) => self.drop_connection(key, End::Gone),
                 Watched::Guest(key) => self.drop_guest(key),
                 Watched::Shared => self.hear_of_mps(now),
+                Watched::Desk => self.observe(now),
             }
         }
         let late = |connection: &Connection| connection.deadline.is_some_and(|deadline| deadline <= now);
         let late: Vec<_> =
             self.connections.iter().filter(|(_, one)| late(one)).map(|(key, _)| *key).collect();
-        late.into_iter().for_each(|key| self.drop_connection(key));
+        late.into_iter().for_each(|key| self.drop_connection(key, End::Gone));
+        self.manager.show_life(now);
+        self.reload_if_due(now);
         self.registry.clear_tables(now);
-        let found = self.registry.look(now);
+        let mut found = self.registry.look(now);
+        found.extend(self.registry.inspect_if_due(now));
         found.iter().for_each(|sentence| self.log.say(sentence));
+        self.look_for_late(now);
         Ok(go_on)
+    }
+
+    /// Has written down what happened where a request was late, if that is wanted.
+    fn look_for_late(&mut self, now: Nanos) {
+        let trace = self.registry.trace();
+        for members in self.registry.take_late().into_iter().filter(|_| trace.on_miss) {
+            self.traces.missed(members, trace.last, now);
+        }
+        if let Some(news) = self.traces.news() {
+            self.log.say(&news);
+        }
     }
 
     /// The next moment at which something must be done though nobody calls.
     fn next_moment(&self) -> Option<Nanos> {
         let deadlines = self.connections.values().filter_map(|connection| connection.deadline);
         let of_tables = self.registry.next_clearance().into_iter().chain(self.registry.next_look());
-        deadlines.chain(self.closed_until).chain(of_tables).min()
+        let of_tables = of_tables.chain(self.registry.next_inspection());
+        let of_others =
+            self.closed_until.into_iter().chain(self.manager.next_sign()).chain(self.standing.due());
+        deadlines.chain(of_others).chain(of_tables).min()
     }
 
     fn wait(&mut self, until: Option<Nanos>) -> Result<Vec<(Watched, PollFlags)>, Error> {
@@ -133,7 +173,10 @@ impl Server {
         let mut list = vec![
             (Watched::Stop, PollFd::new(&self.signals.stop, PollFlags::IN)),
             (Watched::Reload, PollFd::new(&self.signals.reload, PollFlags::IN)),
+            (Watched::Desk, PollFd::new(&self.desk, PollFlags::IN)),
         ];
+        let files = self.standing.watch();
+        list.extend(files.map(|watch| (Watched::Files, PollFd::new(watch, PollFlags::IN))));
         if self.closed_until.is_none() {
             list.push((Watched::Tenants, PollFd::new(&self.tenants, PollFlags::IN)));
             list.push((Watched::Admins, PollFd::new(&self.admins, PollFlags::IN)));
@@ -155,34 +198,6 @@ impl Server {
         fate.forget(now);
         for news in shared.news() {
             self.log.say(&fate.hear(news, now));
-        }
-    }
-
-    /// Reads the configuration again; a wrong one changes nothing but the log and the report.
-    fn reload(&mut self) {
-        if !self.signals.reload.came() {
-            return;
-        }
-        let Some((path, named)) = &self.configuration_file else { return };
-        let user = rustix::process::geteuid().as_raw();
-        match Configuration::read(path, *named, self.scope, user) {
-            Ok(mut configuration) => {
-                self.policy.into_iter().for_each(|kind| configuration.force(kind));
-                self.log.say(&format!("configuration {} read again", path.display()));
-                self.admin_group = configuration.sockets.admin_group;
-                let (domain, other) = (self.registry.domain(), configuration.token.domain);
-                self.registry.configure(configuration);
-                self.registry.remark = (domain != other).then(|| {
-                    format!(
-                        "The configuration asks for the {other} domain, which begins with the next daemon."
-                    )
-                });
-            }
-            Err(error) => {
-                self.log.say(&format!("{error}; the last good configuration stays in force"));
-                self.registry.remark =
-                    Some(format!("The configuration is wrong and the last good one is in force: {error}."));
-            }
         }
     }
 }

@@ -9,7 +9,9 @@ use rustix::io::Errno;
 
 use super::connection::{Connection, Heard, Stage, TO_READ, TO_SPEAK, TO_THINK};
 use super::{Server, Watched};
+use crate::Scope;
 use crate::peer::Peer;
+use crate::registry::End;
 use crate::request::{self, Answer, Request};
 
 /// As many as are let in before others have a turn.
@@ -34,8 +36,9 @@ impl Server {
             };
             // Who cannot be told from others, or comes too often, finds the door closed again.
             let Ok(peer) = Peer::of(socket.as_fd()) else { continue };
-            if !self.has_room_for(&peer) {
-                self.log.say(&format!("user {} has too many connections", peer.user));
+            if let Err(reason) = self.admit(&peer) {
+                self.registry.turned_away += 1;
+                self.log.say(&format!("user {} was turned away: {reason}", peer.user));
                 continue;
             }
             let (stage, patience) = match door {
@@ -47,13 +50,23 @@ impl Server {
         }
     }
 
-    fn has_room_for(&self, peer: &Peer) -> bool {
+    /// Whether somebody may come in. Modes of sockets and folders say it first; but a folder may have been opened to others,
+    /// and a user's daemon is nobody else's.
+    fn admit(&self, peer: &Peer) -> Result<(), &'static str> {
+        let trusted = self.is_trusted(peer.user);
+        let groups = [self.group, self.admin_group];
+        let member = || groups.into_iter().flatten().any(|group| peer.groups.contains(&group));
+        if self.scope == Scope::User && !trusted && !member() {
+            return Err("this daemon is another user's");
+        }
+        // Root and the daemon's own user are let in when all others have taken what they may.
+        let all = self.limits.all - if trusted { 0 } else { self.limits.reserved };
         let of_user = || self.connections.values().filter(|connection| connection.peer.user == peer.user);
         let new = of_user().filter(|connection| !matches!(connection.stage, Stage::Seated(_))).count();
-        let trusted = self.is_trusted(peer.user);
-        self.connections.len() < self.limits.all
+        let room = self.connections.len() < all
             && new < self.limits.newcomers
-            && (trusted || of_user().count() < self.limits.per_user)
+            && (trusted || of_user().count() < self.limits.per_user);
+        if room { Ok(()) } else { Err("it has too many connections, or there are too many in all") }
     }
 
     /// Root and whoever the daemon is may do everything.
@@ -68,13 +81,14 @@ impl Server {
             false if flags.contains(PollFlags::IN) => connection.hear(),
             false => Heard::End,
         };
-        let stays = match heard {
-            Heard::End => false,
-            Heard::Nothing => true,
-            Heard::Message(message) => self.understand(key, &message, now),
+        let (stays, end) = match heard {
+            Heard::End => (false, End::Gone),
+            Heard::TooLong => (self.misheard(key, "a message that is too long"), End::Expelled),
+            Heard::Nothing => (true, End::Gone),
+            Heard::Message(message) => (self.understand(key, &message, now), End::Expelled),
         };
         if !stays || !self.settle(key, flags) {
-            self.drop_connection(key);
+            self.drop_connection(key, end);
         }
     }
 
@@ -98,7 +112,8 @@ impl Server {
             }
             Stage::Newcomer => self.seat(key, message),
             // There is nothing that a seated tenant could have to say.
-            Stage::Seated(_) | Stage::Answered => false,
+            Stage::Seated(_) => self.misheard(key, "something though it has its seat"),
+            Stage::Answered => false,
             Stage::Admin(line) => {
                 line.extend_from_slice(message);
                 self.administer(key, now)
@@ -106,11 +121,31 @@ impl Server {
         }
     }
 
+    /// Somebody broke the rules, which ends its connection and is told: always `false`.
+    fn misheard(&mut self, key: u64, what: &str) -> bool {
+        self.registry.malformed += 1;
+        if let Some(Connection { peer, .. }) = self.connections.get(&key) {
+            self.log.say(&format!("process {} of user {} said {what}", peer.number(), peer.user));
+        }
+        false
+    }
+
+    /// The report, of boards that were just looked at.
+    fn report(&mut self, now: Nanos) -> Answer {
+        let found = self.registry.inspect(now);
+        found.iter().for_each(|sentence| self.log.say(sentence));
+        Answer::report(self.registry.report(now))
+    }
+
     /// A request in words on the tenants' socket: reading, and announcing oneself.
     fn answer(&mut self, key: u64, message: &[u8], now: Nanos) {
         let answer = match Request::parse(message) {
-            Err(reason) => Answer::error(reason),
-            Ok(Request::Status) => Answer::report(self.registry.report(now)),
+            Err(reason) => {
+                self.misheard(key, "what is no request");
+                Answer::error(reason)
+            }
+            Ok(Request::Status) => self.report(now),
+            Ok(Request::Configuration) => Answer::configuration(self.standing.entries()),
             Ok(Request::Attend { tenant, class, weight, priority }) => {
                 self.attend(key, &tenant, &class, weight, priority)
             }
@@ -154,7 +189,10 @@ impl Server {
                 self.registry.register(&connection.peer, &registration)
             }
             Err(Malformed::Version(_)) => Err(Reason::Version),
-            Err(_) => Err(Reason::NotUnderstood),
+            Err(_) => {
+                self.registry.malformed += 1;
+                Err(Reason::NotUnderstood)
+            }
         };
         match result {
             Ok((ticket, granted)) => {
@@ -183,14 +221,18 @@ impl Server {
             let Some(connection) = self.connections.get_mut(&key) else { return false };
             let Stage::Admin(buffer) = &mut connection.stage else { return false };
             let Some(end) = buffer.iter().position(|&byte| byte == b'\n') else {
-                return buffer.len() <= request::LONGEST;
+                let fits = buffer.len() <= request::LONGEST;
+                return fits || self.misheard(key, "a line without an end");
             };
             let line: Vec<u8> = buffer.drain(..=end).collect();
             let (user, pid) = (connection.peer.user, connection.peer.number());
             let member = self.admin_group.is_some_and(|group| connection.peer.groups.contains(&group));
             let answer = match self.is_trusted(user) || member {
                 true => self.command(&line, pid, user, now),
-                false => Answer::error("only the daemon's own user, root and the admin group may do this"),
+                false => {
+                    self.log.say(&format!("process {pid} of user {user} is no admin, and was told so"));
+                    Answer::error("only the daemon's own user, root and the admin group may do this")
+                }
             };
             let Some(connection) = self.connections.get_mut(&key) else { return false };
             connection.deadline = Some(now + TO_THINK);
@@ -204,8 +246,15 @@ impl Server {
             Err(reason) => return Answer::error(reason),
         };
         match request.wish() {
-            None if request == Request::Status => Answer::report(self.registry.report(now)),
-            None => Answer::error("this is asked for on the tenants' socket"),
+            None => match request {
+                Request::Status => self.report(now),
+                Request::Configuration => Answer::configuration(self.standing.entries()),
+                Request::Reload => {
+                    self.log.say(&format!("process {pid} of user {user} has the configuration read again"));
+                    self.reload(true).map_or_else(|error| Answer::error(error.to_string()), Answer::reloaded)
+                }
+                _ => Answer::error("this is asked for on the tenants' socket"),
+            },
             Some(Err(reason)) => Answer::error(reason),
             Some(Ok((target, wish))) => match self.registry.change(target, wish) {
                 Ok(changed) => {
@@ -218,10 +267,10 @@ impl Server {
         }
     }
 
-    pub(super) fn drop_connection(&mut self, key: u64) {
+    pub(super) fn drop_connection(&mut self, key: u64, end: End) {
         let Some(connection) = self.connections.remove(&key) else { return };
         if let Stage::Seated(ticket) = connection.stage {
-            self.registry.leave(ticket, board::now());
+            self.registry.leave(ticket, end, board::now());
         }
     }
 

@@ -5,8 +5,10 @@
 use std::ffi::CString;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -21,6 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 pub const GPU: Gpu = Gpu([0xab; 16]);
 
 const ROLE: &str = "EBB_TEST_ROLE";
+const ROLE_WORDS: [&str; 5] = ["--ignored", "--exact", "role", "--nocapture", "--test-threads=1"];
 
 /// What this program does in its other roles; called from an ignored test, which is how it is started again.
 pub fn play() {
@@ -29,6 +32,7 @@ pub fn play() {
         Ok("tenant") => sit(false),
         Ok("parent") => sit(true),
         Ok("guest") => attend(),
+        Ok("liar") => lie(),
         _ => {}
     }
 }
@@ -37,7 +41,8 @@ fn serve() {
     let idle = std::env::var("IDLE").ok().map(|millis| Duration::from_millis(millis.parse().unwrap()));
     let configuration = std::env::var_os("CONFIGURATION").map(Into::into);
     let patient = std::env::var_os("PATIENT").is_some();
-    let options = Options { scope: Scope::User, idle, patient, configuration, domain: None, policy: None };
+    let scope = if std::env::var_os("EBB_MACHINE_DIR").is_some() { Scope::Machine } else { Scope::User };
+    let options = Options { scope, idle, patient, configuration, domain: None, policy: None, metrics: None };
     match daemon::serve(&options) {
         Ok(outcome) => println!("outcome {outcome:?}"),
         Err(error) => println!("refused {error}"),
@@ -54,6 +59,29 @@ fn sit(with_child: bool) {
     });
     println!("seated {}", child.unwrap_or(0));
     std::thread::sleep(Duration::from_secs(60));
+}
+
+/// Takes a seat, and writes anything over all of its board for as long as it lives.
+fn lie() {
+    let place = Place::at(Path::new(&std::env::var_os("EBB_RUNTIME_DIR").unwrap()));
+    let (_connection, _, _) = register(&place, &registration("liar")).unwrap();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let range = maps.lines().find(|line| line.contains("ebb-board")).unwrap().split(' ').next().unwrap();
+    let (from, to) = range.split_once('-').unwrap();
+    let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+    let memory = fs::OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
+    println!("seated 0");
+    let mut bytes = vec![0_u8; usize::try_from(number(to) - number(from)).unwrap()];
+    let mut state = 1_u64;
+    loop {
+        for word in bytes.chunks_exact_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        memory.write_all_at(&bytes, number(from)).unwrap();
+    }
 }
 
 fn attend() {
@@ -77,13 +105,37 @@ pub struct Actor {
 impl Actor {
     pub fn start(folder: &Path, role: &str, settings: &[(&str, &str)]) -> Actor {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", "role", "--nocapture", "--test-threads=1"]);
+        command.args(ROLE_WORDS);
+        Actor::of(command, folder, role, settings)
+    }
+
+    /// The daemon as a service manager starts it: with sockets that are open, as descriptors from 3 on.
+    pub fn activated(folder: &Path, settings: &[(&str, &str)], sockets: [OwnedFd; 2]) -> Actor {
+        // Away from where they are wanted, so that one does not overwrite the other.
+        let sockets = sockets.map(|socket| rustix::io::fcntl_dupfd_cloexec(&socket, 100).unwrap());
+        let mut command = Command::new("/bin/sh");
+        // Only the process itself knows its number.
+        command.args(["-c", "LISTEN_PID=$$ LISTEN_FDS=2 exec \"$@\"", "sh"]);
+        command.arg(std::env::current_exe().unwrap()).args(ROLE_WORDS);
+        let place = move || {
+            for (socket, number) in sockets.iter().zip(3..) {
+                // SAFETY: two descriptors of this process; nothing here uses the one that may be closed by it.
+                if unsafe { libc::dup2(socket.as_raw_fd(), number) } < 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        };
+        // SAFETY: makes system calls, and nothing else, between fork and the new program.
+        unsafe { command.pre_exec(place) };
+        Actor::of(command, folder, "daemon", settings)
+    }
+
+    fn of(mut command: Command, folder: &Path, role: &str, settings: &[(&str, &str)]) -> Actor {
         command.env("EBB_RUNTIME_DIR", folder).env("XDG_CONFIG_HOME", folder).env(ROLE, role);
-        command
-            .envs(settings.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.envs(settings.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(
+            Stdio::from(fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap()),
+        );
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Actor { child, lines }
@@ -146,6 +198,11 @@ impl Daemon {
 
     pub fn report(&self) -> Report {
         client::report(&self.place).unwrap()
+    }
+
+    /// What the daemon said so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.place.folder().join("log")).unwrap()
     }
 
     pub fn processes(&self) -> Vec<Process> {

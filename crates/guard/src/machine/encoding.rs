@@ -23,6 +23,9 @@ pub mod opcode {
     pub const NANOSLEEP: u64 = 0x95d;
     pub const BAR: u64 = 0xb1d;
     pub const B2R: u64 = 0x31c;
+    pub const NOP: u64 = 0x918;
+    /// Lets the launch behind begin, if it was launched so, as soon as all blocks have come here or ended. From `sm_90` on.
+    pub const PREEXIT: u64 = 0x82d;
 }
 
 /// What an instruction does, wherever its operands are: nine bits of its opcode.
@@ -72,6 +75,11 @@ impl Generation {
             _ if Self::HOPPER.contains(&number) => Some(Generation::Hopper),
             _ => None,
         }
+    }
+
+    /// Whether launches may begin before the one before them is complete.
+    pub fn has_overlap(self) -> bool {
+        self == Generation::Hopper
     }
 
     /// Whether this is what kernels begin with: the stack pointer, from constant bank 0 into `R1`. Nothing else is in a

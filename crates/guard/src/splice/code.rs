@@ -1,6 +1,6 @@
 //! Instructions with a prologue behind them.
 
-use crate::machine::encoding::{WORD_BYTES, Word, waiting_for_all};
+use crate::machine::encoding::{WORD_BYTES, Word, opcode, opcode_of, waiting_for_all};
 use crate::prologue::Prologue;
 use crate::verdict::Reason;
 
@@ -38,6 +38,9 @@ pub(super) fn splice(text: &[u8], prologue: &Prologue, control_offset: u32) -> R
     let branch = |from: usize, to: usize| prologue.generation.branch(from as u64, to as u64);
     let mut out = Vec::with_capacity(end);
     out.extend_from_slice(text);
+    if prologue.generation.has_overlap() {
+        hold_back_the_next(&mut out);
+    }
     fill(&mut out, start);
     for word in &words {
         append(&mut out, *word);
@@ -50,6 +53,27 @@ pub(super) fn splice(text: &[u8], prologue: &Prologue, control_offset: u32) -> R
     put(&mut out, 0, branch(0, start));
     let exits = prologue.exits.iter().map(|&index| at(index.into()) as u32).collect();
     Ok(Spliced { text: out, exits })
+}
+
+/// Whether the instructions would let the next launch begin before their own kernel has ended.
+pub(super) fn lets_the_next_begin(text: &[u8]) -> bool {
+    places(text).any(|at| word(text, at).is_some_and(|word| opcode_of(word) == opcode::PREEXIT))
+}
+
+/// A kernel may say, before it has ended, that the next launch can begin. The blocks of that would decide, wait for those that
+/// still run, and run in turn, whatever the stop word says by then. So this kernel says nothing, and the next begins when
+/// all blocks have ended.
+fn hold_back_the_next(text: &mut [u8]) {
+    for at in places(text) {
+        if let Some([low, high]) = word(text, at).filter(|word| opcode_of(*word) == opcode::PREEXIT) {
+            // The predicate stays, and what the scheduler is told.
+            put(text, at, [low & !0xfff | opcode::NOP, high]);
+        }
+    }
+}
+
+fn places(text: &[u8]) -> impl Iterator<Item = usize> + use<> {
+    (0..text.len()).step_by(WORD)
 }
 
 fn fill(out: &mut Vec<u8>, end: usize) {
@@ -118,6 +142,36 @@ mod tests {
                 assert_eq!(words[exit as usize / WORD][0] & 0xfff, 0x94d);
             }
         }
+    }
+
+    /// As ptxas 13.0 writes it, without a predicate, with one, and with the opposite of one.
+    #[test]
+    fn nobody_is_let_begin_before_the_end() {
+        const PREEXIT: [Word; 3] = [
+            [0x782d, 0x000f_e200_0000_0000],
+            [0x082d, 0x000f_f000_0000_0000],
+            [0x882d, 0x000f_e200_0000_0000],
+        ];
+        const INSTEAD: [Word; 3] = [
+            [0x7918, 0x000f_e200_0000_0000],
+            [0x0918, 0x000f_f000_0000_0000],
+            [0x8918, 0x000f_e200_0000_0000],
+        ];
+        const ACQBULK: Word = [0x782e, 0x000f_e200_0000_0000];
+        let kernel = text(&[&[BEGINNING], &PREEXIT[..], &[ACQBULK, EXIT]].concat());
+        assert!(lets_the_next_begin(&kernel) && !lets_the_next_begin(&text(&[BEGINNING, ACQBULK, EXIT])));
+        for number in [90, 100, 120] {
+            let prologue = for_architecture(number).expect("there is one");
+            let spliced = splice(&kernel, prologue, 24).expect("it can be done");
+            let words = words(&spliced.text);
+            assert_eq!(words[1..4], INSTEAD, "sm_{number}");
+            assert_eq!(words[4..6], [ACQBULK, EXIT], "sm_{number}");
+            assert!(!lets_the_next_begin(&spliced.text), "sm_{number}");
+        }
+        // Nobody knows what the same bits mean elsewhere.
+        let prologue = for_architecture(86).expect("there is one");
+        let spliced = splice(&kernel, prologue, 24).expect("it can be done");
+        assert_eq!(words(&spliced.text)[1..4], PREEXIT);
     }
 
     #[test]

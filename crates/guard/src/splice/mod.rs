@@ -4,7 +4,8 @@
 //! prologue is appended to the kernel's instructions, the first of which becomes a jump to it; the one that was there
 //! comes at the prologue's end, before the jump back ([`code`]). It reads one register from a constant bank, so it does
 //! the same there. Then the compiler's records must tell of it ([`records`]): one parameter more, more registers perhaps,
-//! a barrier, more places where the kernel ends.
+//! a barrier, more places where the kernel ends. One instruction is not left alone: a kernel that may be cut does not let the
+//! next launch begin before it has ended.
 //!
 //! All of a kernel's new parts are made before the first is put into the file, so that whatever is found on the way
 //! leaves the kernel as it was. A twin has its own copy of its module's variables; a kernel that uses one is refused,
@@ -57,6 +58,7 @@ fn guarded(file: &mut File<'_>, shop: &Shop, kernel: &cubin::kernel::Kernel<'_>,
         verdict: Verdict::Guard(change.rule),
         parameters: plan::parameters(file, kernel),
         control_offset: change.control_offset,
+        overlaps: shop.overlaps,
     };
     shop.apply(file, kernel, change);
     rewritten
@@ -68,5 +70,6 @@ fn refused(file: &File<'_>, kernel: &cubin::kernel::Kernel<'_>, reason: Reason) 
         verdict: Verdict::Refuse(reason),
         parameters: plan::parameters(file, kernel),
         control_offset: 0,
+        overlaps: false,
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Shop {
     outside: Outside,
     /// For each section, of how many kernels it is a part.
     claims: Vec<u32>,
+    /// Whether launches of its kernels may overlap.
+    pub overlaps: bool,
 }
 
 /// All that is new about a kernel.
@@ -60,7 +62,9 @@ impl Shop {
             let parts = [Some(kernel.text), kernel.info, kernel.constants];
             parts.iter().flatten().for_each(|&part| claims[part] += 1);
         }
-        Ok(Shop { prologue, registers, outside: Outside::read(file, prologue.generation), claims })
+        let outside = Outside::read(file, prologue.generation);
+        let overlaps = prologue.generation.has_overlap() && !functions_let_the_next_begin(file, &claims);
+        Ok(Shop { prologue, registers, outside, claims, overlaps })
     }
 
     /// Everything that is to be changed about the kernel, or why it must stay as it is.
@@ -163,6 +167,14 @@ impl Shop {
         file.section_mut(parts.info).data = change.info.into();
         file.section_mut(parts.constants).data.to_mut().resize(change.constants, 0);
     }
+}
+
+/// Whether a function would let the next launch begin that lies in a section of its own, where nothing is changed. Any kernel of
+/// the file might call it.
+fn functions_let_the_next_begin(file: &File<'_>, claims: &[u32]) -> bool {
+    let sections = file.sections().iter().zip(claims);
+    let functions = sections.filter(|(section, claims)| section.name.starts_with(".text.") && **claims == 0);
+    functions.into_iter().any(|(section, _)| code::lets_the_next_begin(&section.data))
 }
 
 /// `word` with a field that is `least` or more.

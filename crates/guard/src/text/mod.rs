@@ -64,6 +64,7 @@ fn rewrite_kernel(
         verdict: Verdict::Refuse(reason),
         parameters: parameters.clone(),
         control_offset: 0,
+        overlaps: false,
     };
     let (Some(layout), Some(body)) = (&layout, &function.body) else {
         return refused(Reason::UnknownRecords);
@@ -78,7 +79,8 @@ fn rewrite_kernel(
         Verdict::Guard(rule) => {
             edits.add_parameter(function, &prologue::parameter(prefix));
             edits.prologue(body, prologue::text(prefix, survey.target));
-            Kernel { name, verdict: Verdict::Guard(rule), parameters, control_offset }
+            // Its prologue does not wait, and its own instructions may let the next launch begin before it has ended.
+            Kernel { name, verdict: Verdict::Guard(rule), parameters, control_offset, overlaps: false }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! What the shim costs, as a table: `cargo xtask bench-shim`.
 //!
-//! `shim EBB NULL SHIM [-o json]`, with the paths of `ebb`, of the driver that does nothing and of the shim beside `ebb`.
-//! The calls are measured in this same program under `ebb run`: as no tenant, as a latency tenant and as a best-effort
-//! one. Ends with a failure if a bar is missed. Release builds only say something.
+//! `shim EBB NULL SOFT SHIM [-o json]`, with the paths of `ebb`, of the driver that does nothing, of the software GPU's and of
+//! the shim beside `ebb`. The calls are measured in this same program under `ebb run`: as no tenant, as a latency tenant and
+//! as a best-effort one; guarded launches on the software GPU. Ends with a failure if a bar is missed. Release builds only
+//! say something.
 //!
 //! * `house`: a daemon for us alone, and what it says about a process
 //! * `measurement`: one process that measures, from both of its sides
@@ -44,26 +45,31 @@ fn run() -> Result<ExitCode> {
         ["--measured", null, shim, class] => {
             measurement::serve(Path::new(null), Path::new(shim), class.parse().ok())?;
         }
-        [ebb, null, shim] => return measure([ebb, null, shim], false),
-        [ebb, null, shim, "-o", output @ ("json" | "text")] => {
-            return measure([ebb, null, shim], *output == "json");
+        ["--guarded", soft, shim] => measurement::serve_guarded(Path::new(soft), Path::new(shim))?,
+        [ebb, null, soft, shim] => return measure([ebb, null, soft, shim], false),
+        [ebb, null, soft, shim, "-o", output @ ("json" | "text")] => {
+            return measure([ebb, null, soft, shim], *output == "json");
         }
-        _ => return Err("usage: shim EBB NULL SHIM [-o json]".into()),
+        _ => return Err("usage: shim EBB NULL SOFT SHIM [-o json]".into()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(paths: [&&str; 3], json: bool) -> Result<ExitCode> {
-    let [ebb, null, shim] = paths.map(|path| Path::new(path).canonicalize());
-    let (ebb, null, shim) = (ebb?, null?, shim?);
+fn measure(paths: [&&str; 4], json: bool) -> Result<ExitCode> {
+    let [ebb, null, soft, shim] = paths.map(|path| Path::new(path).canonicalize());
+    let (ebb, null, soft, shim) = (ebb?, null?, soft?, shim?);
     let house = House::open(&ebb)?;
     let mut rows = Vec::new();
     for class in WITHIN {
-        let costs = Measurement { house: &house, null: &null, shim: &shim, class }.run()?;
+        let costs = Measurement { house: &house, null: &null, shim: &shim, class, events: true }.run()?;
         rows.extend(costs.into_iter().map(|cost| (class, cost)));
     }
+    let without =
+        Measurement { house: &house, null: &null, shim: &shim, class: None, events: false }.run()?;
+    let guarded = measurement::guarded(&house, &soft, &shim)?;
+    rows.extend(guarded.into_iter().map(|cost| (None, cost)));
     let start_up = StartUp::measure(&std::env::current_exe()?, &null, &shim, STARTS)?;
-    let table = Table { rows, start_up };
+    let table = Table { rows, without, start_up };
     if json {
         table.print_json()
     } else {

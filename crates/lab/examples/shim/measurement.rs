@@ -4,11 +4,11 @@
 //! looks, before and after, what the daemon says about it, and counts in the end what the shim has counted.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Instant;
 
-use lab::{Call, Cost, Forwarding};
+use lab::{Call, Cost, Forwarding, Guarding};
 use model::{Class, Nanos};
 use telemetry::{LaunchKind, Reading, StreamKind};
 
@@ -32,12 +32,44 @@ pub fn serve(null: &Path, shim: &Path, class: Option<Class>) -> Result<()> {
     Ok(())
 }
 
+/// The same for guarded launches, which nobody has to look at meanwhile.
+pub fn serve_guarded(soft: &Path, shim: &Path) -> Result<()> {
+    let guarding = Guarding::open(soft, shim)?;
+    for call in Call::GUARDED {
+        println!("{}", guarding.cost(call)?);
+    }
+    Ok(())
+}
+
+/// Measures guarded launches, on the software GPU, in a process that is no tenant and guards all of them.
+pub fn guarded(house: &House, soft: &Path, shim: &Path) -> Result<Vec<Cost>> {
+    let (ledgers, cache) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let mut command = house.ebb();
+    command.args(["run", "--no-daemon", "--driver"]).arg(soft);
+    command.arg("--").arg(std::env::current_exe()?).arg("--guarded").args([soft, shim]);
+    command.env("EBB_RUN", ledgers.path()).env("EBB_GUARD", "now").env("EBB_GUARD_CACHE", cache.path());
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(format!("the process that measured guarded launches ended with {}", output.status).into());
+    }
+    let (mut guarded, made) = (0, Call::GUARDED.len() as u64 * Guarding::CALLS);
+    for path in self::ledgers(ledgers.path())? {
+        guarded += Reading::open(&path)?.kernels.iter().map(|kernel| kernel.guarded).sum::<u64>();
+    }
+    if guarded != made {
+        return Err(format!("{guarded} launches were guarded of {made}").into());
+    }
+    String::from_utf8(output.stdout)?.lines().map(|line| Ok(line.parse()?)).collect()
+}
+
 /// The side that starts it.
 pub struct Measurement<'a> {
     pub house: &'a House,
     pub null: &'a Path,
     pub shim: &'a Path,
     pub class: Option<Class>,
+    /// Whether events are written down, as they are unless somebody switches them off.
+    pub events: bool,
 }
 
 impl Measurement<'_> {
@@ -68,6 +100,9 @@ impl Measurement<'_> {
         };
         command.arg("--").arg(std::env::current_exe()?).arg("--measured").args([self.null, self.shim]);
         command.arg(class.as_deref().unwrap_or("none")).env("EBB_RUN", ledgers);
+        if !self.events {
+            command.env("EBB_EVENTS", "0");
+        }
         Ok(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?)
     }
 
@@ -114,8 +149,8 @@ impl Measurement<'_> {
 
     fn check_ledgers(&self, folder: &Path) -> Result<()> {
         let mut launches = 0;
-        for file in std::fs::read_dir(folder)? {
-            let ledger = Reading::open(&file?.path())?;
+        for path in ledgers(folder)? {
+            let ledger = Reading::open(&path)?;
             launches +=
                 StreamKind::ALL.map(|stream| ledger.launches(LaunchKind::Plain, stream)).iter().sum::<u64>();
         }
@@ -125,6 +160,12 @@ impl Measurement<'_> {
         }
         Ok(())
     }
+}
+
+/// The ledgers in a folder, without the events beside them.
+fn ledgers(folder: &Path) -> Result<Vec<PathBuf>> {
+    let files = std::fs::read_dir(folder)?.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
+    Ok(files.into_iter().filter(|path| Reading::is_called_so(path)).collect())
 }
 
 /// How many such calls are made through the shim.

@@ -112,7 +112,15 @@ impl Book {
 
     pub fn run(&mut self, run: Run) -> Result<(), Error> {
         self.done.insert(run.id.clone());
+        if run.mode == results::record::ALONE {
+            self.alone.insert(run.id.clone(), run.clone());
+        }
         self.append(&Record::Run(run))
+    }
+
+    /// A run of a tenant alone, if it is there.
+    pub fn alone(&self, id: &str) -> Option<&Run> {
+        self.alone.get(id)
     }
 
     pub fn failure(&mut self, failure: Failure) -> Result<(), Error> {

@@ -31,6 +31,7 @@ impl Campaign<'_> {
         let began = Instant::now();
         let at = machine::now();
         let posts = self.posts(run);
+        let promised = self.promise(run, &posts)?;
         self.prepare_all(run, &posts)?;
         let offers: Vec<Vec<Offer>> = posts
             .iter()
@@ -42,7 +43,9 @@ impl Campaign<'_> {
         for (((post, numbers), offers), replies) in posts.iter().zip(offers).zip(ran) {
             for (((seat, number), offer), ran) in post.seats.iter().zip(numbers).zip(offers).zip(replies) {
                 let gpu_us = self.gpu_us.get(&(seat.workload.clone(), post.slowdown)).copied();
-                tenants.push(self.told(run, *number, gpu_us.unwrap_or(0.0), offer, ran)?);
+                let mut told = self.told(run, *number, gpu_us.unwrap_or(0.0), offer, ran)?;
+                told.slo_us = promised.iter().find(|(promised, _)| promised == number).map(|(_, slo)| *slo);
+                tenants.push(told);
             }
         }
         let scenario = &self.order.entries[run.entry].scenario;
@@ -50,7 +53,7 @@ impl Campaign<'_> {
             id: run.id.clone(),
             suite: self.order.entries[run.entry].suite.clone(),
             scenario: scenario.name.clone(),
-            mode: run.mode.to_string(),
+            mode: run.way.to_string(),
             repetition: run.repetition,
             order: run.order,
             at,
@@ -85,7 +88,7 @@ impl Campaign<'_> {
         let due = tenant.arrival.due(seed, self.rate(run.entry, number), scenario.until());
         let micros = |due: Vec<Nanos>| due.into_iter().map(|due| due.0 / 1000).collect();
         let until = Duration::from(scenario.until());
-        let more = match (tenant.class, run.mode) {
+        let more = match (tenant.class, run.way.mode) {
             (Class::Latency, _) => Duration::ZERO,
             // Beside others it may do an iteration more than alone by the luck of its edges, and each is checked against
             // that of the same number alone. What is done after the counted time is not counted.
@@ -192,6 +195,7 @@ impl Campaign<'_> {
             checks: ran.checks.unwrap_or_default(),
             first_us: ran.first_us.unwrap_or_default(),
             tokens: ran.tokens.unwrap_or_default().into_iter().map(|count| count as u32).collect(),
+            slo_us: None,
         };
         match contradiction(&told) {
             None => Ok(told),

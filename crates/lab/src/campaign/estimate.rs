@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scenario::Mode;
+use crate::modes::Way;
 
 /// Between the order to run and its begin: the time for all workers to hear it.
 pub const LEAD: Duration = Duration::from_millis(150);
@@ -26,14 +26,14 @@ pub fn drain(until: Duration) -> Duration {
 
 #[derive(Debug, Default)]
 pub struct Estimates {
-    runs: BTreeMap<(usize, Mode), Duration>,
+    runs: BTreeMap<(usize, Way), Duration>,
     starts: BTreeMap<bool, Duration>,
 }
 
 impl Estimates {
     /// Of one run with nobody to be started, given how long it offers requests.
-    pub fn run(&self, entry: usize, mode: Mode, until: Duration) -> Duration {
-        let seen = self.runs.get(&(entry, mode)).copied();
+    pub fn run(&self, entry: usize, way: Way, until: Duration) -> Duration {
+        let seen = self.runs.get(&(entry, way)).copied();
         seen.unwrap_or(LEAD + until + drain(until) + AROUND)
     }
 
@@ -44,8 +44,8 @@ impl Estimates {
     }
 
     /// Later runs are taken to last as long as the longest.
-    pub fn saw_run(&mut self, entry: usize, mode: Mode, lasted: Duration) {
-        let seen = self.runs.entry((entry, mode)).or_default();
+    pub fn saw_run(&mut self, entry: usize, way: Way, lasted: Duration) {
+        let seen = self.runs.entry((entry, way)).or_default();
         *seen = lasted.max(*seen);
     }
 
@@ -56,16 +56,18 @@ impl Estimates {
 
 #[cfg(test)]
 mod tests {
+    use scenario::Mode;
+
     use super::*;
 
     #[test]
     fn what_was_seen_counts_more_than_what_was_thought() {
         let mut estimates = Estimates::default();
         let until = Duration::from_secs(3);
-        assert!(estimates.run(0, Mode::Mps, until) > until);
-        estimates.saw_run(0, Mode::Mps, Duration::from_secs(7));
-        estimates.saw_run(0, Mode::Mps, Duration::from_secs(5));
-        assert_eq!(estimates.run(0, Mode::Mps, until), Duration::from_secs(7));
-        assert!(estimates.run(0, Mode::Timeslice, until) < Duration::from_secs(7));
+        assert!(estimates.run(0, Mode::Mps.into(), until) > until);
+        estimates.saw_run(0, Mode::Mps.into(), Duration::from_secs(7));
+        estimates.saw_run(0, Mode::Mps.into(), Duration::from_secs(5));
+        assert_eq!(estimates.run(0, Mode::Mps.into(), until), Duration::from_secs(7));
+        assert!(estimates.run(0, Mode::Timeslice.into(), until) < Duration::from_secs(7));
     }
 }

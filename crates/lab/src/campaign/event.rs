@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use results::record::Run;
-use scenario::Mode;
+
+use crate::modes::Way;
 
 /// Which run is meant.
 #[derive(Clone, Copy, Debug)]
 pub struct Label<'a> {
     pub suite: &'a str,
     pub scenario: &'a str,
-    pub mode: Mode,
+    pub mode: Way,
     pub repetition: u32,
     /// The tenant, in the mode `alone`.
     pub tenant: Option<&'a str>,
@@ -29,7 +30,7 @@ pub enum Event<'a> {
     },
     /// A mode cannot be had, in one scenario or anywhere.
     Absent {
-        mode: Mode,
+        mode: Way,
         scenario: Option<&'a str>,
         reason: &'a str,
     },

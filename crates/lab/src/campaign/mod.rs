@@ -10,7 +10,7 @@
 //! * `post`: which workers a run needs
 //! * `programs`: what these execute
 //! * `staff`: getting them, and letting them go
-//! * `conduct`: one run
+//! * `conduct`: one run; `promise`: what ebb is told before it
 //! * `book`: the result file; `machine`: where it was measured
 //! * `estimate`: what there is time for
 //! * `event`: what is told meanwhile
@@ -23,6 +23,7 @@ mod machine;
 mod plan;
 mod post;
 mod programs;
+mod promise;
 mod staff;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +39,7 @@ pub use plan::Entry;
 
 use crate::Error;
 use crate::crew::{Roster, Stop};
-use crate::modes::{Absence, Ground, Grounds, Site};
+use crate::modes::{Absence, Ground, Grounds, Site, Way};
 use book::Book;
 use estimate::{Estimates, FAREWELL};
 use plan::{Planned, plan};
@@ -121,6 +122,7 @@ impl<'a> Campaign<'a> {
         watch: &'a mut dyn FnMut(&Event<'_>),
     ) -> Result<Campaign<'a>, Error> {
         let began = Instant::now();
+        promise::check(&order)?;
         let grounds = Grounds::new(order.site.clone()).map_err(Error::Absent)?;
         let programs = Programs::install(&order.site.folder, &order.logs, order.python.clone())?;
         let machine = machine::machine(order.build.clone(), order.device.clone(), order.command.clone());
@@ -201,7 +203,7 @@ impl<'a> Campaign<'a> {
         });
         match result {
             Ok(record) => {
-                self.estimates.saw_run(run.entry, run.mode, Duration::from_secs_f64(record.wall_s));
+                self.estimates.saw_run(run.entry, run.way, Duration::from_secs_f64(record.wall_s));
                 let label = label(&self.order.entries, &self.runs, index);
                 (self.watch)(&Event::Ended { label, run: &record });
                 self.book.run(record)?;
@@ -223,7 +225,7 @@ impl<'a> Campaign<'a> {
             id: run.id.clone(),
             suite: entry.suite.clone(),
             scenario: entry.scenario.name.clone(),
-            mode: run.mode.to_string(),
+            mode: run.way.to_string(),
             repetition: run.repetition,
             tenant,
             reason,
@@ -248,7 +250,7 @@ impl<'a> Campaign<'a> {
         let until = Duration::from_nanos(self.order.entries[run.entry].scenario.until().0);
         let missing = self.missing(index);
         let start = missing.iter().map(|post| self.estimates.start(self.is_python(post))).max();
-        self.estimates.run(run.entry, run.mode, until) + start.unwrap_or_default()
+        self.estimates.run(run.entry, run.way, until) + start.unwrap_or_default()
     }
 
     /// The time that all runs from this one on will take, as far as is known.
@@ -257,7 +259,7 @@ impl<'a> Campaign<'a> {
         let mut left = Duration::ZERO;
         for run in &self.runs[from..] {
             let until = Duration::from_nanos(self.order.entries[run.entry].scenario.until().0);
-            left += self.estimates.run(run.entry, run.mode, until);
+            left += self.estimates.run(run.entry, run.way, until);
             let mut starts = Duration::ZERO;
             for post in self.posts(run).into_iter().map(|(post, _)| post) {
                 if !self.roster.has(&post) && !seen.contains(&post) {
@@ -274,29 +276,29 @@ impl<'a> Campaign<'a> {
 }
 
 /// Takes the modes that cannot be had here out of all scenarios, and says why.
-fn leave_out(entries: &mut [Entry], grounds: &Grounds) -> Vec<(Mode, Absence)> {
-    let wanted: BTreeSet<Mode> =
+fn leave_out(entries: &mut [Entry], grounds: &Grounds) -> Vec<(Way, Absence)> {
+    let wanted: BTreeSet<Way> =
         entries.iter().filter(|entry| entry.chosen).flat_map(|entry| entry.modes.iter().copied()).collect();
-    let judged = wanted.into_iter().filter_map(|mode| Some((mode, grounds.judge(mode).err()?)));
-    let absent: Vec<(Mode, Absence)> = judged.collect();
+    let judged = wanted.into_iter().filter_map(|way| Some((way, grounds.judge(way).err()?)));
+    let absent: Vec<(Way, Absence)> = judged.collect();
     for entry in entries {
-        entry.modes.retain(|mode| absent.iter().all(|(other, _)| other != mode));
+        entry.modes.retain(|way| absent.iter().all(|(other, _)| other != way));
     }
     absent
 }
 
 fn ground(run: &Planned) -> Ground {
-    Ground::of(run.mode).expect("modes without a ground were left out of the plan")
+    Ground::of(run.way).expect("modes without a ground were left out of the plan")
 }
 
 fn label<'b>(entries: &'b [Entry], runs: &'b [Planned], index: usize) -> Label<'b> {
     let run = &runs[index];
     let Entry { suite, scenario, .. } = &entries[run.entry];
-    let tenant = (run.mode == Mode::Alone).then(|| scenario.tenants[run.tenants[0]].name.as_str());
+    let tenant = (run.way.mode == Mode::Alone).then(|| scenario.tenants[run.tenants[0]].name.as_str());
     Label {
         suite,
         scenario: &scenario.name,
-        mode: run.mode,
+        mode: run.way,
         repetition: run.repetition,
         tenant,
         number: index + 1,

@@ -3,12 +3,15 @@
 //! A repetition of a scenario is a *block*: each mode once, in an order that its seed decides, so that what drifts over
 //! minutes (clocks, heat) meets every mode alike and repetitions can be compared in pairs. A tenant alone is one run for
 //! all scenarios in which the same tenant gets the same requests for the same time; it belongs to the block of the first
-//! of them. Scenarios that share their best-effort tenants follow each other, because those are the largest workers.
+//! of them. Where tenants tell ebb an SLO, which follows from their runs alone, these come first in their block. Scenarios
+//! that share their best-effort tenants follow each other, because those are the largest workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use scenario::{Draw, Mode, Scenario, Tenant, stream_seed};
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::modes::Way;
 
 /// A scenario as it is to be run: for its device, with what the user changed.
 #[derive(Clone, Debug)]
@@ -16,7 +19,7 @@ pub struct Entry {
     pub suite: String,
     pub scenario: Scenario,
     /// Those that can be had here.
-    pub modes: Vec<Mode>,
+    pub modes: Vec<Way>,
     /// Whether its runs are wanted; others only tell for whom else a tenant alone is measured.
     pub chosen: bool,
 }
@@ -45,7 +48,7 @@ pub struct Planned {
     pub id: String,
     /// Of which entry.
     pub entry: usize,
-    pub mode: Mode,
+    pub way: Way,
     pub repetition: u32,
     /// Its place in its block.
     pub order: u32,
@@ -100,27 +103,27 @@ fn block(
     let entry = &entries[index];
     let tenants = &entry.scenario.tenants;
     let run =
-        |mode, id, tenants, serves| Planned { id, entry: index, mode, repetition, order: 0, tenants, serves };
+        |way, id, tenants, serves| Planned { id, entry: index, way, repetition, order: 0, tenants, serves };
     let mut block = Vec::new();
-    for &mode in &entry.modes {
-        if mode == Mode::Alone {
+    for &way in &entry.modes {
+        if way.mode == Mode::Alone {
             block.extend(tenants.iter().enumerate().map(|(number, tenant)| {
                 let id = alone_id(entry, tenant, repetition);
                 let serves = serves.get(&id).cloned().unwrap_or_default();
-                run(mode, id, vec![number], serves)
+                run(way, id, vec![number], serves)
             }));
             continue;
         }
-        let wanted = |tenant: &Tenant| mode != Mode::LatencyOnly || tenant.is_latency();
+        let wanted = |tenant: &Tenant| way.mode != Mode::LatencyOnly || tenant.is_latency();
         let present = tenants.iter().enumerate().filter(|(_, tenant)| wanted(tenant));
-        let id = format!("{}/{mode}/{repetition}/{}", entry.full_name(), &entry.digest()[..8]);
-        block.push(run(mode, id, present.map(|(number, _)| number).collect(), Vec::new()));
+        let id = format!("{}/{way}/{repetition}/{}", entry.full_name(), &entry.digest()[..8]);
+        block.push(run(way, id, present.map(|(number, _)| number).collect(), Vec::new()));
     }
     block
 }
 
 /// Equal where a tenant alone would be measured twice in the same way.
-fn alone_id(entry: &Entry, tenant: &Tenant, repetition: u32) -> String {
+pub fn alone_id(entry: &Entry, tenant: &Tenant, repetition: u32) -> String {
     let Scenario { duration, warmup, seed, slowdown, device, .. } = &entry.scenario;
     let requests = serde_json::to_string(&(&tenant.workload, &tenant.arrival)).expect("plain data");
     let text =
@@ -131,7 +134,7 @@ fn alone_id(entry: &Entry, tenant: &Tenant, repetition: u32) -> String {
 /// For whom each run alone is.
 fn alone_for(entries: &[Entry]) -> BTreeMap<String, Vec<String>> {
     let mut serves: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| entry.modes.contains(&Mode::Alone)) {
+    for entry in entries.iter().filter(|entry| entry.modes.contains(&Mode::Alone.into())) {
         for tenant in &entry.scenario.tenants {
             for repetition in 0..entry.scenario.repetitions {
                 let name = format!("{}/{}", entry.full_name(), tenant.name);
@@ -147,6 +150,9 @@ fn shuffle(block: &mut [Planned], entry: &Entry, repetition: u32) {
     let mut draw = Draw::new(seed);
     for last in (1..block.len()).rev() {
         block.swap(last, (draw.bits() % (last as u64 + 1)) as usize);
+    }
+    if entry.modes.iter().any(|way| way.slo.is_some()) {
+        block.sort_by_key(|run| run.way.mode != Mode::Alone);
     }
 }
 
@@ -175,7 +181,7 @@ mod tests {
         );
         let mut scenario = scenario::parse(&text, &scenario::Origin::text("t.toml")).unwrap().remove(0);
         scenario.name = name.to_owned();
-        let modes = vec![Mode::Alone, Mode::Timeslice, Mode::Mps, Mode::EbbIsolated];
+        let modes = [Mode::Alone, Mode::Timeslice, Mode::Mps, Mode::EbbIsolated].map(Way::from).to_vec();
         Entry { suite: "s".to_owned(), scenario, modes, chosen: true }
     }
 
@@ -187,7 +193,7 @@ mod tests {
             for repetition in 0..3 {
                 let block: Vec<_> =
                     runs.iter().filter(|run| run.entry == index && run.repetition == repetition).collect();
-                let of = |mode| block.iter().filter(|run| run.mode == mode).count();
+                let of = |mode| block.iter().filter(|run| run.way.mode == mode).count();
                 assert_eq!((of(Mode::Alone), of(Mode::Timeslice), of(Mode::EbbIsolated)), (alone, 1, 1));
                 let orders: Vec<u32> = block.iter().map(|run| run.order).collect();
                 assert_eq!(orders, (0..block.len() as u32).collect::<Vec<_>>());
@@ -206,7 +212,7 @@ mod tests {
             let runs = plan(entries);
             let block = |repetition| {
                 let of = runs.iter().filter(move |run| run.repetition == repetition);
-                of.map(|run| format!("{} {:?}", run.mode, run.tenants)).collect()
+                of.map(|run| format!("{} {:?}", run.way, run.tenants)).collect()
             };
             (0..8).map(block).collect()
         };
@@ -219,6 +225,27 @@ mod tests {
     fn scenarios_with_the_same_large_workers_follow_each_other() {
         let entries = [entry("a", 132, 1), entry("b", 264, 1), entry("c", 132, 1)];
         assert_eq!(neighbours(&entries), [0, 2, 1]);
+    }
+
+    #[test]
+    fn every_policy_is_a_run_of_its_own_and_an_slo_is_known_before_it_is_told() {
+        let mut told = entry("a", 132, 4);
+        let policies = [model::Kind::Strict, model::Kind::Slo];
+        let modes = [Mode::Timeslice, Mode::EbbShared, Mode::Alone];
+        told.modes = Way::all(&modes, &policies, Some("1.5".parse().unwrap()));
+        let runs = plan(std::slice::from_ref(&told));
+        for repetition in 0..4 {
+            let of = runs.iter().filter(|run| run.repetition == repetition);
+            let block: Vec<String> = of.map(|run| run.way.to_string()).collect();
+            assert_eq!(block[..2], ["alone", "alone"], "{block:?}");
+            let rest: BTreeSet<&str> = block[2..].iter().map(String::as_str).collect();
+            assert_eq!(rest, BTreeSet::from(["timeslice", "ebb-shared:strict:1.5x", "ebb-shared:slo:1.5x"]));
+        }
+        let untold = Entry { modes: Way::all(&modes, &policies, None), ..told };
+        let ids = |runs: &[Planned]| -> BTreeSet<String> { runs.iter().map(|run| run.id.clone()).collect() };
+        let (told, untold) = (ids(&runs), ids(&plan(&[untold])));
+        let same: Vec<&String> = told.intersection(&untold).collect();
+        assert!(same.iter().all(|id| !id.contains("ebb")) && same.len() == 12, "{same:?}");
     }
 
     #[test]

@@ -58,9 +58,9 @@ pub fn posts(entry: &Entry, run: &Planned, ground: Ground) -> Vec<(Post, Vec<usi
     let seat = |number: &usize| {
         let tenant = &entry.scenario.tenants[*number];
         let (workload, latency) = (tenant.workload.id(), tenant.is_latency());
-        Seat { workload, latency, stream: stream(run.mode, tenant.class) }
+        Seat { workload, latency, stream: stream(run.way.mode, tenant.class) }
     };
-    if run.mode == Mode::Streams {
+    if run.way.mode == Mode::Streams {
         let seats = run.tenants.iter().map(seat).collect();
         return vec![(Post { ground, seats, slowdown, twin: 0 }, run.tenants.clone())];
     }

@@ -1,11 +1,11 @@
-//! ebb's domains: a daemon of the campaign's own for each, and workers under `ebb run`.
+//! ebb's domains: a daemon of the campaign's own for each and for each policy, and workers under `ebb run`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use model::{Class, Domain};
+use model::{Class, Domain, Kind, Nanos};
 use serde_json::Value;
 
 use super::{Absence, Environment, Service, Surroundings};
@@ -23,13 +23,20 @@ pub struct Ebb {
 impl Ebb {
     /// `folder` is for the daemon and what it says, and on the software GPU for the cards. A `real` GPU is shared by MPS,
     /// which the daemon starts.
-    pub fn start(program: &Path, folder: &Path, domain: Domain, real: bool) -> Result<Ebb, Absence> {
+    pub fn start(
+        program: &Path,
+        folder: &Path,
+        domain: Domain,
+        policy: Option<Kind>,
+        real: bool,
+    ) -> Result<Ebb, Absence> {
         // Nothing of how this user has set up ebb: a ceiling in a configuration would be measured, not ebb.
         let configuration = folder.join("ebb.toml");
         std::fs::write(&configuration, settings(domain, real))
             .map_err(|error| Absence(format!("{}: {error}", configuration.display())))?;
         let words = [program.as_os_str(), "daemon".as_ref(), "--config".as_ref(), configuration.as_os_str()];
-        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let policy = policy.iter().flat_map(|kind| ["--policy", kind.name()]).map(OsString::from);
+        let words: Vec<OsString> = words.iter().map(OsString::from).chain(policy).collect();
         let environment = vec![(RUNTIME.into(), Some(folder.into()))];
         let mut daemon = Service::start("ebb's daemon", &words, &environment, &folder.join("daemon.log"))?;
         daemon.await_up(PATIENCE, || ask(program, folder).is_some())?;
@@ -56,6 +63,16 @@ impl Surroundings for Ebb {
         vec![(RUNTIME.into(), Some(self.runtime.clone().into()))]
     }
 
+    fn promise(&self, name: &str, slo: Option<Nanos>) -> Result<(), Absence> {
+        let slo = slo.map_or_else(|| "none".to_owned(), |slo| format!("{}ns", slo.0));
+        let output = words(&self.program, &self.runtime, &["set", name, "--slo-p99", &slo]).output();
+        match output {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(Absence(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
+            Err(error) => Err(Absence(error.to_string())),
+        }
+    }
+
     fn status(&self) -> Option<Value> {
         ask(&self.program, &self.runtime)
     }
@@ -68,14 +85,13 @@ impl Surroundings for Ebb {
 
 /// What `ebb status` says; nothing while no daemon answers.
 fn ask(program: &Path, runtime: &Path) -> Option<Value> {
-    let mut command = Command::new("timeout");
-    command
-        .arg("5")
-        .arg(program)
-        .args(["status", "-o", "json"])
-        .env(RUNTIME, runtime)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null());
-    let output = command.output().ok()?;
+    let output = words(program, runtime, &["status", "-o", "json"]).output().ok()?;
     if output.status.success() { serde_json::from_slice(&output.stdout).ok() } else { None }
+}
+
+/// A word with the daemon, which answers soon or never.
+fn words(program: &Path, runtime: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.arg("5").arg(program).args(words).env(RUNTIME, runtime).stdin(Stdio::null());
+    command
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use model::{Class, Domain};
+use model::{Class, Domain, Kind, Nanos};
 use mps::Service;
 use scenario::{Device, Mode};
 use serde_json::Value;
@@ -17,6 +17,7 @@ use super::mps::{Mps, judge as judge_mps, start as start_mps};
 use super::plain::Plain;
 use super::rivals::{self, Rivals};
 use super::soft::{Card, Soft};
+use super::way::Way;
 use crate::crew::Stream;
 
 /// Why a mode cannot be had here.
@@ -30,30 +31,32 @@ pub enum Ground {
     Plain,
     Mps,
     MpsPriority,
-    Ebb(Domain),
+    /// Each policy has a daemon of its own.
+    Ebb(Domain, Option<Kind>),
     Rival(Mode),
 }
 
 impl Ground {
     /// The ground of a mode, or why there is none.
-    pub fn of(mode: Mode) -> Result<Ground, Absence> {
-        match mode {
+    pub fn of(way: Way) -> Result<Ground, Absence> {
+        match way.mode {
             Mode::Alone | Mode::LatencyOnly | Mode::Timeslice | Mode::Streams => Ok(Ground::Plain),
             Mode::Mps => Ok(Ground::Mps),
             Mode::MpsPriority => Ok(Ground::MpsPriority),
-            Mode::EbbIsolated => Ok(Ground::Ebb(Domain::Isolated)),
-            Mode::EbbShared => Ok(Ground::Ebb(Domain::Shared)),
-            Mode::Xsched | Mode::XschedTimeslice | Mode::Hami | Mode::Nvshare => Ok(Ground::Rival(mode)),
+            Mode::EbbIsolated => Ok(Ground::Ebb(Domain::Isolated, way.policy)),
+            Mode::EbbShared => Ok(Ground::Ebb(Domain::Shared, way.policy)),
+            Mode::Xsched | Mode::XschedTimeslice | Mode::Hami | Mode::Nvshare => Ok(Ground::Rival(way.mode)),
         }
     }
 
+    /// As a folder may be called.
     pub fn name(self) -> String {
         match self {
             Ground::Plain => "plain".to_owned(),
             Ground::Mps => Mode::Mps.to_string(),
             Ground::MpsPriority => Mode::MpsPriority.to_string(),
-            Ground::Ebb(Domain::Isolated) => Mode::EbbIsolated.to_string(),
-            Ground::Ebb(Domain::Shared) => Mode::EbbShared.to_string(),
+            Ground::Ebb(domain, None) => format!("ebb-{domain}"),
+            Ground::Ebb(domain, Some(policy)) => format!("ebb-{domain}-{}", policy.name()),
             Ground::Rival(mode) => mode.to_string(),
         }
     }
@@ -91,6 +94,11 @@ pub trait Surroundings {
 
     /// Added to what the driver's own ground has.
     fn environment(&self, class: Class) -> Environment;
+
+    /// Tells the ground what a latency tenant wants: 99 of 100 of its requests within this time, or nothing.
+    fn promise(&self, _name: &str, _slo: Option<Nanos>) -> Result<(), Absence> {
+        Ok(())
+    }
 
     /// What the ground says about its tenants at the end of a run, for the record.
     fn status(&self) -> Option<Value> {
@@ -136,8 +144,8 @@ impl Grounds {
     }
 
     /// Whether a mode can be had here, without laying anything.
-    pub fn judge(&self, mode: Mode) -> Result<Ground, Absence> {
-        let ground = Ground::of(mode)?;
+    pub fn judge(&self, way: Way) -> Result<Ground, Absence> {
+        let ground = Ground::of(way)?;
         match (ground, self.site.device) {
             (Ground::Rival(rival), Device::Gpu) => {
                 let path = self.site.rivals.get(&rival);
@@ -147,7 +155,7 @@ impl Grounds {
             (Ground::Rival(_), Device::Soft) => {
                 return Err(Absence("needs NVIDIA's driver, which the software GPU is not".to_owned()));
             }
-            (Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared), Device::Gpu) => judge_mps()?,
+            (Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared, _), Device::Gpu) => judge_mps()?,
             _ => {}
         }
         Ok(ground)
@@ -171,8 +179,8 @@ impl Grounds {
                 self.mps = Some(Rc::clone(&daemon));
                 Box::new(Mps { daemon, priorities: ground == Ground::MpsPriority })
             }
-            (Ground::Ebb(domain), soft) => {
-                Box::new(Ebb::start(&self.site.program, &folder, domain, soft.is_none())?)
+            (Ground::Ebb(domain, policy), soft) => {
+                Box::new(Ebb::start(&self.site.program, &folder, domain, policy, soft.is_none())?)
             }
             (Ground::Rival(mode), _) => {
                 let path = self.site.rivals.get(&mode).ok_or_else(|| Absence("not given".to_owned()))?;
@@ -214,7 +222,7 @@ impl Grounds {
     ) -> (Vec<OsString>, Environment) {
         let mut environment = self.plain.environment();
         if let Some(soft) = &self.soft {
-            let shared = matches!(ground, Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared));
+            let shared = matches!(ground, Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared, _));
             environment.extend(soft.environment(Card { shared, slowdown }));
         }
         match self.laid.get(&ground) {
@@ -228,6 +236,10 @@ impl Grounds {
 
     pub fn starts_alone(&self, ground: Ground) -> bool {
         self.laid.get(&ground).is_some_and(|laid| laid.starts_alone())
+    }
+
+    pub fn promise(&self, ground: Ground, name: &str, slo: Option<Nanos>) -> Result<(), Absence> {
+        self.laid.get(&ground).map_or(Ok(()), |laid| laid.promise(name, slo))
     }
 
     pub fn status(&self, ground: Ground) -> Option<Value> {
@@ -251,7 +263,7 @@ mod tests {
     #[test]
     fn modes_that_differ_only_in_who_runs_share_their_workers() {
         for mode in [Mode::Alone, Mode::LatencyOnly, Mode::Timeslice] {
-            assert_eq!(Ground::of(mode), Ok(Ground::Plain));
+            assert_eq!(Ground::of(mode.into()), Ok(Ground::Plain));
             assert_eq!(stream(mode, Class::Latency), Stream::Normal);
         }
     }
@@ -266,9 +278,11 @@ mod tests {
     }
 
     #[test]
-    fn the_domains_of_ebb_are_grounds_of_their_own() {
-        assert_eq!(Ground::of(Mode::EbbIsolated), Ok(Ground::Ebb(Domain::Isolated)));
-        assert_eq!(Ground::of(Mode::EbbShared), Ok(Ground::Ebb(Domain::Shared)));
-        assert_eq!(Ground::Ebb(Domain::Shared).name(), "ebb-shared");
+    fn the_domains_and_policies_of_ebb_are_grounds_of_their_own() {
+        assert_eq!(Ground::of(Mode::EbbIsolated.into()), Ok(Ground::Ebb(Domain::Isolated, None)));
+        let strict = Way { policy: Some(Kind::Strict), ..Way::from(Mode::EbbShared) };
+        assert_eq!(Ground::of(strict), Ok(Ground::Ebb(Domain::Shared, Some(Kind::Strict))));
+        assert_eq!(Ground::Ebb(Domain::Shared, None).name(), "ebb-shared");
+        assert_eq!(Ground::Ebb(Domain::Shared, Some(Kind::Strict)).name(), "ebb-shared-strict");
     }
 }

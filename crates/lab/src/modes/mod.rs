@@ -6,6 +6,7 @@
 //! what a failed client did to a service does not reach the next run. What the machine has of its own (another MPS
 //! daemon, another ebb daemon) is neither used nor touched.
 //!
+//! * `way`: a mode, with its policy where it has one
 //! * `ground`: which mode stands on which ground, and the grounds of a campaign
 //! * `plain`: the driver as it is; what every other ground builds on
 //! * `soft`: the same on the software GPU
@@ -19,10 +20,12 @@ mod plain;
 mod rivals;
 mod service;
 mod soft;
+mod way;
 
 pub use ground::{Absence, Ground, Grounds, Site, Surroundings, stream};
 pub use service::Service;
 pub use soft::Card;
+pub use way::Way;
 
 /// Changes to an environment; `None` removes a variable.
 pub type Environment = Vec<(std::ffi::OsString, Option<std::ffi::OsString>)>;

@@ -19,7 +19,7 @@
 //! (requests come half or twice as often, best-effort work can be stopped in half or twice the time, a tenant came or left),
 //! what was learned under others is forgotten.
 
-use model::{Dials, Kind, Nanos};
+use model::{Dials, Domain, Kind, Nanos};
 
 use super::aim::{Report, spent};
 
@@ -48,24 +48,30 @@ const RATE_OVER: u32 = 64;
 /// At each level: quiet, threshold, in flight, beside; in microseconds. The bounds of each dial are its first and last row.
 const TABLE: [[u64; 4]; 18] = [
     [2_000, 10_000, 500, 0],
-    [1_400, 5_000, 700, 0],
-    [1_000, 2_000, 1_000, 0],
-    [700, 1_000, 1_400, 0],
-    [500, 500, 2_000, 0],
-    [350, 250, 2_800, 0],
-    [200, 120, 4_000, 0],
-    [140, 80, 5_600, 0],
-    [100, 50, 8_000, 0],
-    [70, 40, 8_000, 0],
-    [50, 30, 8_000, 5],
-    [35, 25, 8_000, 10],
-    [25, 20, 8_000, 20],
-    [20, 15, 8_000, 30],
-    [15, 12, 8_000, 50],
+    [1_000, 5_000, 700, 0],
+    [500, 2_000, 1_000, 0],
+    [250, 1_000, 1_400, 0],
+    [140, 500, 2_000, 0],
+    [80, 250, 2_800, 0],
+    [50, 120, 4_000, 0],
+    [30, 80, 5_600, 0],
+    [20, 50, 8_000, 0],
+    [15, 40, 8_000, 0],
+    [15, 30, 8_000, 5],
+    [12, 25, 8_000, 10],
+    [10, 20, 8_000, 20],
+    [10, 15, 8_000, 30],
+    [10, 12, 8_000, 50],
     [10, 10, 8_000, 100],
     [10, 10, 8_000, 200],
     [10, 10, 8_000, 400],
 ];
+
+/// The longest quiet window in the isolated domain, where best-effort work that is kept away has to be taken off the GPU and let in again, for
+/// a fraction of a millisecond each. A longer one costs more than it spares: the first request after a pause pays for a switch
+/// however long the window was, and with requests that come by chance every few milliseconds, one of 2 ms would take half of the
+/// pauses for a hundredth of the latency.
+const ISOLATED_QUIET: Nanos = Nanos::from_micros(300);
 
 /// What the controller remembers from one look to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,18 +120,24 @@ impl Default for State {
 
 /// One look: what the dials become, given what was seen since the last. Only those that the level governs are turned, and
 /// only under this policy.
-pub fn tune(dials: Dials, state: State, reports: &[Report]) -> (Dials, State) {
+pub fn tune(dials: Dials, domain: Domain, state: State, reports: &[Report]) -> (Dials, State) {
     if dials.kind != Kind::Slo {
         return (dials, state);
     }
     let state = state.look(reports);
-    (dials_at(state.level, dials), state)
+    (dials_at(state.level, domain, dials), state)
 }
 
 /// The dials at a level.
-pub fn dials_at(level: u32, dials: Dials) -> Dials {
+pub fn dials_at(level: u32, domain: Domain, dials: Dials) -> Dials {
     let row = TABLE[level.min(LEVELS - 1) as usize];
     let [quiet, threshold, in_flight, beside] = row.map(Nanos::from_micros);
+    if domain == Domain::Isolated {
+        // Nobody runs beside a request there, unless a person says so: what would, runs in its gaps, and each costs two switches.
+        // Both sides pay for that, and where requests are many it is more than the GPU has time for.
+        let quiet = quiet.min(ISOLATED_QUIET);
+        return Dials { quiet, threshold, in_flight, beside: Nanos::ZERO, ..dials };
+    }
     Dials { quiet, threshold, in_flight, beside, ..dials }
 }
 

@@ -11,7 +11,8 @@
 //!   (`beside`), and no slower than the slack of this request. In the shared domain these are short blocks, which run at the same
 //!   time; in the isolated domain, whatever the hardware switches away from in that time. Gaps inside the request are used as
 //!   in `gaps`.
-//! * It had work until a moment ago: nobody, for `quiet`.
+//! * It had work until a moment ago: for `quiet`, what may run beside it. Its next request may follow at once, and what need not leave
+//!   for a request need not leave for the pause before it.
 //! * Its next request is expected: only what can be stopped in time. What is started at a moment `t` must be off at the
 //!   latest by the earliest arrival plus the slack, so it may take `slack + (early - t)` to stop, and at any time `slack`.
 //! * Nothing is known of its next request, or it has not come when it should have: anything.
@@ -74,10 +75,15 @@ fn limit(tenant: &Latency, view: &View) -> Limit {
     }
 }
 
+/// What may run beside a request, and why it may, or else why not.
+fn beside(tenant: &Latency, view: &View, why_not: Why) -> (Nanos, Why) {
+    let beside = view.dials.beside.min(tenant.slack);
+    (beside, if beside > Nanos::ZERO { Why::Slack } else { why_not })
+}
+
 /// While a request is under way.
 fn during(tenant: &Latency, view: &View) -> Limit {
-    let beside = view.dials.beside.min(tenant.slack);
-    let slack = if beside > Nanos::ZERO { Why::Slack } else { Why::LatencyWork };
+    let (beside, slack) = beside(tenant, view, Why::LatencyWork);
     let work = Limit { longest: beside, until: Nanos::ZERO, again: Nanos::MAX, why: slack };
     let Some(gap) = gaps::of(tenant) else { return work };
     if !gaps::is_worth(gap, view) {
@@ -93,7 +99,8 @@ fn during(tenant: &Latency, view: &View) -> Limit {
 /// While it waits for its next request.
 fn between(tenant: &Latency, view: &View) -> Limit {
     if let Some(end) = strict::window(&tenant.activity, view.dials.quiet, view.now) {
-        return Limit { longest: Nanos::ZERO, until: Nanos::ZERO, again: end, why: Why::Quiet };
+        let (longest, why) = beside(tenant, view, Why::Quiet);
+        return Limit { longest, until: Nanos::ZERO, again: end, why };
     }
     let overdue = overdue_at(tenant.next);
     if !tenant.next.is_known() || overdue <= view.now {

@@ -23,6 +23,7 @@ pub fn latency(seat: u32) -> Latency {
         busy_until: Nanos::ZERO,
         next: Forecast::ANY_MOMENT,
         slack: Nanos::ZERO,
+        usual: Nanos::ZERO,
         deadline: None,
         solo: false,
     }
@@ -111,16 +112,22 @@ fn any_forecast() -> impl Strategy<Value = Forecast> {
 }
 
 pub fn any_latency() -> impl Strategy<Value = Latency> {
-    let rest =
-        (nanos(), any_forecast(), nanos(), proptest::option::of(nanos()), proptest::bool::weighted(0.1));
+    let rest = (
+        nanos(),
+        any_forecast(),
+        [nanos(), nanos()],
+        proptest::option::of(nanos()),
+        proptest::bool::weighted(0.1),
+    );
     (0u32..4, 0u32..=9, any_activity(), rest).prop_map(
-        |(seat, priority, activity, (busy_until, next, slack, deadline, solo))| Latency {
+        |(seat, priority, activity, (busy_until, next, [slack, usual], deadline, solo))| Latency {
             seat,
             priority,
             activity,
             busy_until,
             next,
             slack,
+            usual,
             deadline,
             solo,
         },

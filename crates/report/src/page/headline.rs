@@ -7,6 +7,7 @@ use super::rows;
 use crate::bars::{self, Verdict, bars};
 use crate::charts::scatter::{Corner, Dot, scatter};
 use crate::numbers::{NONE, OVERLOAD, count, finite, grouped, many, percent, points, times};
+use crate::overview::{self, Table};
 use crate::palette;
 use crate::summary::{Spread, Summary, pairs};
 use crate::view::{Scenario, View, modes_of, overhead, samples, shares};
@@ -78,6 +79,7 @@ pub fn section(view: &View) -> Markup {
                 "whose p99 is not finite is an overload, and in the median infinitely slow."
             }
             (table(view))
+            (better_domains(view))
         }
         section id="bars" {
             h2 { "Our bars" }
@@ -116,6 +118,47 @@ fn table(view: &View) -> Markup {
                     }
                 }
             }
+        } }
+    }
+}
+
+/// Where ebb was measured in both domains: what it costs and gives in the better one, and which that is.
+fn better_domains(view: &View) -> Markup {
+    let lines: Vec<Vec<String>> = view
+        .suites
+        .iter()
+        .flat_map(|suite| {
+            overview::in_better_domains(&suite.scenarios).into_iter().map(|line| (suite.name, line))
+        })
+        .map(|(suite, (name, summary))| {
+            [suite.to_owned(), name].into_iter().chain(overview::figures(&summary)).collect()
+        })
+        .collect();
+    let heads = ["suite", "mode"].into_iter().chain(overview::FIGURES).collect();
+    let title = "In the better domain of each scenario".to_owned();
+    let lines = Table { title, heads, words: 2, rows: lines };
+    html! {
+        @if let Some(choices) = overview::choices(view) {
+            h3 { (lines.title) }
+            p.note {
+                "The domain with less p99 over alone, chosen once for each scenario and policy; all figures are of that one."
+            }
+            (plain_table(&lines))
+            details { summary { (choices.title) } (plain_table(&choices)) }
+        }
+    }
+}
+
+fn plain_table(table: &Table) -> Markup {
+    let left = |column: usize| column > 0 && column < table.words;
+    html! {
+        div.scroll { table {
+            thead { tr { @for (column, head) in table.heads.iter().enumerate() {
+                th.left[left(column)] scope="col" { (head) }
+            } } }
+            tbody { @for row in &table.rows {
+                tr { @for (column, cell) in row.iter().enumerate() { td.left[left(column)] { (cell) } } }
+            } }
         } }
     }
 }

@@ -39,7 +39,7 @@ pub fn page(view: &View) -> String {
                 // An icon of its own, or browsers ask a server that is not there.
                 link rel="icon" href="data:,";
                 title { (title) }
-                style { (PreEscaped(STYLE)) (palette::style()) }
+                style { (PreEscaped(STYLE)) (palette::style(&view.named())) }
             }
             body {
                 header { h1 { (title) } (head::lead(view)) }
@@ -91,7 +91,7 @@ fn legend(view: &View) -> Markup {
             span { "Show" }
             @for mode in modes {
                 label title=(palette::of(mode).about) {
-                    input type="checkbox" checked id={ "show-" (palette::of(mode).mode) };
+                    input type="checkbox" checked id={ "show-" (palette::slug(mode)) };
                     (palette::tag(mode))
                 }
             }

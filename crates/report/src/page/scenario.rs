@@ -1,8 +1,9 @@
 //! One scenario: what was asked, its tables, the tails of its latencies, and a moment of it.
 
 use maud::{Markup, html};
-use model::{Class, Nanos};
+use model::{Class, Kind, Nanos};
 use results::iteration::Checks;
+use results::mode::Name;
 use results::record::Tenant;
 use results::timeline::{Track, stretch, tracks};
 
@@ -80,12 +81,24 @@ fn slo(scenario: &Scenario, tenant: &Tenant) -> Option<String> {
 const SHOWN: [&[&str]; 4] =
     [&["timeslice"], &["mps-priority", "mps", "streams"], &["ebb-isolated"], &["ebb-shared"]];
 
+/// The mode of this base to show: as it comes, else under the policy that it would choose, else any.
+fn shown<'a>(scenario: &Scenario<'a>, base: &str) -> Option<&'a str> {
+    let of_base = scenario.modes().map(|mode| mode.mode.as_str()).filter(|mode| Name::of(mode).base == base);
+    of_base.min_by_key(|mode| match Name::of(mode).policy {
+        None => 0,
+        Some(kind) if kind == Kind::default() => 1,
+        Some(_) => 2,
+    })
+}
+
 fn moment(scenario: &Scenario) -> Markup {
     let record = scenario.record;
     let Some(stretch) = stretch(scenario.archive, record) else { return html! {} };
     let checks = Checks::of(scenario.archive);
     let first = |mode: &str| scenario.archive.runs_of(&record.suite, &record.name, mode).first().copied();
-    let shown = SHOWN.iter().filter_map(|choice| choice.iter().find_map(|mode| Some((*mode, first(mode)?))));
+    let shown = SHOWN.iter().filter_map(|choice| {
+        choice.iter().filter_map(|base| shown(scenario, base)).find_map(|mode| Some((mode, first(mode)?)))
+    });
     let told: Vec<(&str, Vec<Track>)> =
         shown.map(|(mode, run)| (mode, tracks(run, stretch, &checks))).collect();
     if told.is_empty() {

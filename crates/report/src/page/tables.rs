@@ -7,6 +7,7 @@ use results::figures::{BestEffort, Latency, ModeFigures};
 
 use super::rows;
 use crate::numbers::{attained, count, millis, percent, three, times};
+use crate::overview;
 use crate::palette;
 use crate::view::{Scenario, samples, samples_of};
 
@@ -180,9 +181,10 @@ fn few(scenario: &Scenario) -> Markup {
     }
 }
 
-/// Modes without all their runs, with why.
+/// What tenants told ebb and how that was kept, and modes without all their runs, with why.
 fn gaps(scenario: &Scenario) -> Markup {
     html! {
+        @for (mode, said) in overview::told(scenario) { p.note.{ (palette::class(mode)) } { (palette::tag(mode)) ": " (said) } }
         @for (mode, reasons) in scenario.missing() {
             p.note { (palette::tag(mode)) " " span.bad { "missing" } ": " (reasons.join("; ")) }
         }

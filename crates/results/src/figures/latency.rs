@@ -5,7 +5,7 @@ use model::Nanos;
 use crate::bootstrap::{Estimate, Pool, ROUNDS, Round, repetitions};
 use crate::passage::{Passage, paired};
 use crate::quantile::Quantiles;
-use crate::record::Tenant;
+use crate::record::{Tenant, nanos};
 use crate::request::{AloneP99, Limits, Request, offered};
 
 /// The figures of one latency tenant in one mode.
@@ -37,6 +37,18 @@ pub struct Latency {
     pub attainment: Option<Estimate>,
     /// p99 from arrival, over that alone.
     pub overhead: Option<Estimate>,
+    /// Where the tenant told ebb an SLO.
+    pub told: Option<Told>,
+}
+
+/// How an SLO was kept that the tenant told ebb.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Told {
+    /// The highest, where repetitions differ.
+    pub slo: Nanos,
+    /// The share of what was offered that was finished rightly within it, and the same alone in the same repetitions.
+    pub kept: f64,
+    pub alone: f64,
 }
 
 impl Latency {
@@ -102,9 +114,27 @@ pub(super) fn figures(
         p99: Estimate::new(measured.p99, &rounds.iter().map(|round| round.p99).collect::<Vec<_>>()),
         attainment: limits.map(|_| Estimate::new(measured.attainment, &attainment_rounds)),
         overhead,
+        told: told(passages, alone),
     };
     let rounds = Rounds { attainment: attainment_rounds, overhead: overhead_rounds.unwrap_or_default() };
     Some((figures, rounds))
+}
+
+fn told(passages: &[Passage<'_>], alone: &[Passage<'_>]) -> Option<Told> {
+    let (here, there) = paired(passages, alone);
+    let (mut slo, mut kept, mut kept_alone) = (None, [0, 0], [0, 0]);
+    for (here, there) in here.iter().zip(&there) {
+        let Some(limit) = here.tenant.slo_us.map(nanos) else { continue };
+        let limits = Limits { latency: Some(limit), ..Limits::default() };
+        for (passage, [within, all]) in [(here, &mut kept), (there, &mut kept_alone)] {
+            let requests = offered(passage.run, passage.tenant);
+            *within += requests.iter().filter(|request| request.in_time(&limits)).count();
+            *all += requests.len();
+        }
+        slo = slo.max(Some(limit));
+    }
+    let share = |[within, all]: [usize; 2]| (all > 0).then(|| within as f64 / all as f64);
+    Some(Told { slo: slo?, kept: share(kept)?, alone: share(kept_alone)? })
 }
 
 /// The limits that a tenant's SLO comes to, given its passages alone.

@@ -9,17 +9,18 @@ pub(crate) mod latency;
 mod together;
 
 pub use best_effort::BestEffort;
-pub use latency::Latency;
+pub use latency::{Latency, Told};
 pub use together::Together;
 
 use model::Class;
 
 use crate::Archive;
 use crate::iteration::Checks;
+use crate::mode::Name;
 use crate::passage;
 use crate::record::{ALONE, LATENCY_ONLY, Scenario};
 
-/// Modes in the order in which tables show them; others follow by name.
+/// Modes in the order in which tables show them, each followed by its policies; others follow by name.
 pub const ORDER: [&str; 12] = [
     ALONE,
     LATENCY_ONLY,
@@ -112,8 +113,7 @@ fn modes(archive: &Archive, scenario: &Scenario) -> Vec<String> {
     let measured = archive.runs.iter().filter(|run| run.is_of(&scenario.suite, &scenario.name));
     let mut modes: Vec<String> =
         measured.map(|run| run.mode.clone()).chain(scenario.modes.iter().cloned()).collect();
-    let place = |mode: &String| ORDER.iter().position(|known| known == mode).unwrap_or(ORDER.len());
-    modes.sort_by(|a, b| (place(a), a).cmp(&(place(b), b)));
+    modes.sort_by(|a, b| Name::of(a).rank().cmp(&Name::of(b).rank()));
     modes.dedup();
     modes
 }

@@ -185,6 +185,20 @@ fn slo_over_served_instead_of_offered() {
 }
 
 #[test]
+fn told_slo_over_served_and_beside_an_alone_with_another_slo() {
+    // A tenth is never served, another is late; alone, one in twenty is later than what was told.
+    let mut beside = Part { slo: Some(MILLISECOND), ..served(|n| if n % 10 == 0 { 1_050 } else { 500 }) };
+    beside.start.truncate(900);
+    beside.end.truncate(900);
+    let alone = served(|n| if n % 20 == 0 { 1_050 } else { 500 });
+    let stage = Stage::new(within(50 * MILLISECOND)).alone(0, alone).run("mps", 0, [beside]);
+    let told = server(&figures(stage)).told.unwrap();
+    assert_eq!((told.slo, told.kept, told.alone), (Nanos::from_millis(1), 0.81, 0.95));
+    let untold = Stage::new(within(MILLISECOND)).alone(0, served(|_| 500)).run("mps", 0, [served(|_| 500)]);
+    assert_eq!(server(&figures(untold)).told, None);
+}
+
+#[test]
 fn alone_of_another_length() {
     let (fast, slow) = (served(|_| 100), served(|_| 400));
     let stage = |window: u64| {

@@ -19,6 +19,8 @@ pub struct Part {
     pub checks: Vec<String>,
     pub first: Vec<u64>,
     pub tokens: Vec<u32>,
+    /// The SLO that it told ebb.
+    pub slo: Option<u64>,
 }
 
 pub fn latency(name: &'static str) -> Part {
@@ -37,6 +39,7 @@ pub fn best_effort(name: &'static str) -> Part {
         checks: Vec::new(),
         first: Vec::new(),
         tokens: Vec::new(),
+        slo: None,
     }
 }
 
@@ -139,5 +142,6 @@ fn tenant_run(part: Part) -> TenantRun {
         checks: part.checks,
         first_us: part.first,
         tokens: part.tokens,
+        slo_us: part.slo,
     }
 }

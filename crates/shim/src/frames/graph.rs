@@ -63,11 +63,9 @@ impl Frames {
         }
     }
 
-    /// Counts a launch of the graph under its kernels.
-    pub fn launched(&self, exec: usize, watch: &Watch) {
-        if let Some(record) = self.graphs.get(exec) {
-            record.launched(watch);
-        }
+    /// Counts a launch of the graph under its kernels; how many there are of them.
+    pub fn launched(&self, exec: usize, watch: &Watch) -> u64 {
+        self.graphs.get(exec).map_or(0, |record| record.launched(watch))
     }
 
     /// A node of an executable graph was switched on or off, or was so already.

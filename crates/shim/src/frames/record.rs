@@ -138,10 +138,10 @@ impl Graph {
         Some(found)
     }
 
-    /// Counts a launch.
-    pub fn launched(&self, watch: &Watch) {
-        let ledger = &watch.ledger;
-        ledger.add(Counter::KernelsInGraphs, self.kernels.load(Ordering::Relaxed));
+    /// Counts a launch; how many kernels it runs.
+    pub fn launched(&self, watch: &Watch) -> u64 {
+        let (ledger, kernels) = (&watch.ledger, self.kernels.load(Ordering::Relaxed));
+        ledger.add(Counter::KernelsInGraphs, kernels);
         ledger.add(Counter::KernelsUnknown, self.unknown.load(Ordering::Relaxed));
         for part in self.room().into_iter().flat_map(Room::parts) {
             let times = part.times.load(Ordering::Relaxed);
@@ -151,6 +151,7 @@ impl Graph {
                 None => ledger.add(Counter::KernelsUnlisted, times),
             }
         }
+        kernels
     }
 
     fn put(&self, node: &Node, frame: Option<&'static Frame>) {

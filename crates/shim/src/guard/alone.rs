@@ -225,10 +225,10 @@ pub enum Under {
     Alone { _alone: Alone },
 }
 
-/// A twin is about to be launched; `None` while a call must be alone.
+/// A twin is about to be launched, and perhaps asked about before; `None` while a call must be alone.
 #[inline]
-pub fn before_twin(frame: &Frame) -> Option<Under> {
-    if is_new(&frame.uses.twin_launched) {
+pub fn before_twin(frame: &Frame, asked_about: bool) -> Option<Under> {
+    if is_new(&frame.uses.twin_launched) || asked_about {
         return Some(Under::Alone { _alone: alone() });
     }
     Entering::begin().map(|entering| Under::Entering { _entering: entering })

@@ -1,7 +1,7 @@
 //! How long it takes to stop what is on the GPU, and what becomes of kernels that take longer than they promised.
 //!
-//! A kernel's *certificate* comes from launches that were timed (`twins::sample`); that of the process, at any moment, is the
-//! longest among the launches of which it is not known that they are done. Every stop is held against it. Other things than
+//! A kernel's *certificate* comes from launches that were timed (`twins::sample`), in this run or an earlier one; that of
+//! the process, at any moment, is the longest among the launches of which it is not known that they are done. Every stop is held against it. Other things than
 //! a block may delay a stop: a processor that was busy, a latency tenant's own kernels on the same SMs. What is decided here is remembered
 //! for good, so it must not be decided by those: a promise counts as broken when it took many times as long, and a kernel is given up
 //! after three of those with none kept between them. It is held from then on, as a whole.
@@ -82,7 +82,9 @@ impl Strikes {
 
     /// A stop took so long. Whether that broke a promise.
     pub fn judge(&mut self, promise: &Promise, took: Nanos) -> bool {
-        if !promise.is_broken_by(took) {
+        let broken = promise.is_broken_by(took);
+        promise.frame.place.count_stop(broken);
+        if !broken {
             self.forgive(promise.frame);
             return false;
         }

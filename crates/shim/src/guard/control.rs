@@ -36,10 +36,12 @@ const AWAY_APART: u64 = 128;
 const HELPER: usize = LANES;
 const AWAY_BYTES: usize = (LANES + 1) * AWAY_APART as usize;
 
-/// Where the words lie in pinned memory, in words: two for each lane, two for our streams, and the copy of the away words.
+/// Where the words lie in pinned memory, in words: two for each lane, two for our streams, what the helper stream tells of
+/// its away word, and the copy of all of them.
 const COUNTS: usize = 0;
 const OURS: usize = 2 * LANES;
-const COPY: usize = OURS + 2;
+const TOLD: usize = OURS + 2;
+const COPY: usize = TOLD + 1;
 const PINNED_BYTES: usize = ((COPY + AWAY_BYTES / 4) * 4).next_multiple_of(4096);
 
 /// How long the control stream may take for what should take microseconds.
@@ -71,10 +73,6 @@ impl Aways<'_> {
     /// The serial of the first launch that was cut in a lane since it was last whole; zero: none.
     pub fn lane(&self, lane: usize) -> u32 {
         self.0.word(COPY + lane * (AWAY_APART as usize / 4)).load(Ordering::Acquire)
-    }
-
-    pub fn helper(&self) -> u32 {
-        self.lane(HELPER)
     }
 }
 
@@ -281,20 +279,46 @@ impl Control {
         self.command(Own::Control, Operations::new().write(self.stop(), value))
     }
 
-    /// Says that nothing in a lane is cut any more: its gate opens.
-    pub fn make_whole(&self, lane: usize) -> Option<()> {
-        self.begin(Own::Control, Operations::new().write(self.away(lane), 0)).map(drop)
+    /// Lowers the stop word and asks for the away words, in one go.
+    pub fn lower(&self) -> Option<Aways<'_>> {
+        ok(Operations::new().write(self.stop(), 0).give_to(self.stream(Own::Control)))?;
+        self.aways()
+    }
+
+    /// Has the helper stream hand its away word on to a lane, behind everything it was given: nought if all of that ran, and
+    /// the lane's gate opens with nobody's help; else which launch was the first to be cut again.
+    pub fn hand_on(&self, lane: usize) -> Option<()> {
+        let (to, from) = (self.away(lane), self.helper_away());
+        // SAFETY: words of ours on both sides.
+        ok(unsafe { next::call::cuMemcpyDtoDAsync_v2(to, from, 4, self.stream(Own::Helper)) })
     }
 
     /// Asks the GPU for the away words.
     pub fn aways(&self) -> Option<Aways<'_>> {
-        let to: *mut AtomicU32 = self.pinned.load(Ordering::Relaxed).wrapping_add(COPY);
-        // SAFETY: as many bytes on both sides, in memory of ours.
-        ok(unsafe {
-            next::call::cuMemcpyDtoHAsync_v2(to.cast(), self.away(0), AWAY_BYTES, self.stream(Own::Control))
-        })?;
+        self.copy(self.away(0), AWAY_BYTES, COPY, Own::Control)?;
         self.catch_up()?;
         Some(Aways(self))
+    }
+
+    /// Has the helper stream tell its away word, behind everything it was given.
+    pub fn tell_helper(&self) -> Option<()> {
+        self.copy(self.helper_away(), 4, TOLD, Own::Helper)
+    }
+
+    /// Whether the helper's away word was nought when it was last told: all that the stream was given has run.
+    pub fn is_helper_whole(&self) -> bool {
+        self.word(TOLD).load(Ordering::Acquire) == 0
+    }
+
+    /// The away words as they were when last asked for.
+    pub fn last_aways(&self) -> Aways<'_> {
+        Aways(self)
+    }
+
+    fn copy(&self, from: u64, bytes: usize, to: usize, own: Own) -> Option<()> {
+        let to: *mut AtomicU32 = self.pinned.load(Ordering::Relaxed).wrapping_add(to);
+        // SAFETY: so many bytes are ours on both sides: all away words, or one.
+        ok(unsafe { next::call::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, self.stream(own)) })
     }
 
     /// Whether the context has failed, so that nothing that was asked of it will ever be done.

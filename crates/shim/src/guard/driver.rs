@@ -3,6 +3,7 @@
 //! They are made in the middle of somebody else's program: in a context that may not be the thread's own, beside captures
 //! that others are making, and never so that the program could tell.
 
+use std::cell::OnceCell;
 use std::ptr;
 
 use cuda_abi::{
@@ -28,6 +29,22 @@ pub fn current_context() -> usize {
     // SAFETY: a place for the answer.
     let result = unsafe { next::call::cuCtxGetCurrent(&mut context) };
     if result == CUDA_SUCCESS { context.expose_provenance() } else { 0 }
+}
+
+/// The context of the calling thread while one call is made, for which the driver is asked once at most.
+pub struct Here(OnceCell<usize>);
+
+impl Here {
+    #[inline]
+    pub fn new() -> Here {
+        Here(OnceCell::new())
+    }
+
+    /// Zero if there is none.
+    #[inline]
+    pub fn context(&self) -> usize {
+        *self.0.get_or_init(current_context)
+    }
 }
 
 /// The device of the calling thread's context.

@@ -1,10 +1,11 @@
 //! A job: what was cut is made again, on the helper stream.
 //!
 //! The launches before the gates at which lanes stand are made again in their order, lane by lane. The helper stream has
-//! an away word of its own: when a job is done, the word says whether all of it ran, and if not, which launch was the first
-//! to be cut again. Lanes that came before that launch are whole.
+//! an away word of its own, which says whether all of it ran so far, and if not, which launch was the first to be cut again.
+//! Behind the launches of each lane the stream copies it into the lane's own away word: where all ran, that opens the gate,
+//! and the program's stream goes on without a word from the processor; where not, the lane stays cut.
 
-use std::sync::atomic::Ordering;
+use std::ptr;
 
 use cuda_abi::CUDA_SUCCESS;
 use guard::{Reason, Rule};
@@ -13,7 +14,7 @@ use model::Nanos;
 use super::control::{Aways, LANES, Own};
 use super::driver::{Operations, ok};
 use super::lane::Lane;
-use super::record::{At, Launch, MOST_ATTRIBUTES};
+use super::record::Launch;
 use super::resume::Counts;
 use super::site::Site;
 use crate::log::say;
@@ -80,7 +81,11 @@ impl Plan {
         for entry in &self.entries[..self.count] {
             let lane = Lane::at(site, entry.number);
             again(lane, entry, aways.lane(entry.number), stop, counts)?;
+            if entry.part == Part::All {
+                control.hand_on(entry.number)?;
+            }
         }
+        control.tell_helper()?;
         let number = control.begin(Own::Helper, Operations::new())?;
         counts.rounds += 1;
         Some(Job { number, began: now, entries: self.entries, count: self.count })
@@ -90,13 +95,12 @@ impl Plan {
 /// Makes the launches of one lane again.
 fn again(lane: Lane, entry: &Entry, away: u32, stop: u64, counts: &mut Counts) -> Option<()> {
     let (ring, control) = (&lane.state().ring, &lane.site.control);
-    let remains = lane.state().remains.load(Ordering::Relaxed);
-    let from = if remains != 0 { remains } else { away };
     // Who put the records there has let go of the lock since.
     drop(lane.lock());
-    let mut launch = Launch::blank(ring.frame(ring.before(entry.gate).next()?));
-    // Those before it ran whole; to make them again would change nothing.
-    let before = ring.before(entry.gate).position(|at| ring.serial(at) == from).unwrap_or(0);
+    let mut launch = Launch::blank(ptr::null_mut(), ring.frame(ring.before(entry.gate).next()?));
+    // Those before it ran whole; to make them again would change nothing. The word may also name a launch of another lane, which
+    // was cut before this one had its turn.
+    let before = ring.before(entry.gate).position(|at| ring.serial(at) == away).unwrap_or(0);
     let most = if entry.part == Part::First { 1 } else { usize::MAX };
     for at in ring.before(entry.gate).skip(before).take(most) {
         ring.read(at, &mut launch);
@@ -124,27 +128,14 @@ impl Job {
         site.control.is_done(Own::Helper, self.number)
     }
 
-    /// Opens the gates of lanes that are whole, and remembers how far the first that is not has come. Whether all are whole.
-    pub fn finish(&self, site: &'static Site, aways: &Aways<'_>) -> Option<bool> {
-        let cut_again = aways.helper();
-        for entry in &self.entries[..self.count] {
-            let lane = Lane::at(site, entry.number);
-            let ring = &lane.state().ring;
-            let has = |at: At| cut_again != 0 && ring.serial(at) == cut_again;
-            if ring.before(entry.gate).any(has) {
-                lane.state().remains.store(cut_again, Ordering::Relaxed);
-                return Some(false);
-            }
-            if entry.part == Part::All {
-                lane.state().remains.store(0, Ordering::Relaxed);
-                site.control.make_whole(entry.number)?;
-            }
-        }
-        Some(true)
+    /// Whether all of it ran. Where not, the lanes know: they were handed the serial of the launch that was cut again.
+    pub fn is_whole(&self, site: &Site) -> bool {
+        site.control.is_helper_whole()
     }
 
     /// Blocks waited for others, and left when those were given to them: such a kernel is not cut again.
-    pub fn demote(&self, site: &'static Site, aways: &Aways<'_>) {
+    pub fn demote(&self, site: &'static Site) {
+        let aways = site.control.last_aways();
         for entry in self.entries[..self.count].iter().filter(|entry| entry.part == Part::First) {
             let ring = &Lane::at(site, entry.number).state().ring;
             let away = aways.lane(entry.number);
@@ -156,26 +147,5 @@ impl Job {
 
     pub fn frees(&self) -> bool {
         self.entries[..self.count].iter().any(|entry| entry.part == Part::First)
-    }
-}
-
-impl Launch {
-    /// A launch to read others into.
-    fn blank(frame: &'static crate::frames::Frame) -> Launch {
-        Launch {
-            kernel: std::ptr::null_mut(),
-            frame,
-            grid: [0; 3],
-            block: [0; 3],
-            shared: 0,
-            rule: Rule::Plain,
-            serial: 0,
-            marks: 0,
-            attempts: 0,
-            attributes: [[0; 9]; MOST_ATTRIBUTES],
-            attribute_count: 0,
-            parameters: [0; _],
-            parameter_words: 0,
-        }
     }
 }

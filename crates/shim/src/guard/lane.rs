@@ -3,15 +3,18 @@
 //! Launches enter a lane under its lock, so that records, serials and the stream itself have one order. Behind them stand
 //! *gates*. A gate is three memory operations of the stream: it says that it has arrived, waits until nothing in the lane
 //! is cut, and says that it has passed. What comes behind a gate finds everything before it whole; and when a gate was
-//! passed, the records before it are of no more use.
+//! passed, the records before it are of no more use. A gate may also *hold*: it waits until nobody stops this process, for work
+//! that cannot be stopped itself and must not begin now.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use cuda_abi::{CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUresult, CUstream};
 use model::Nanos;
 
-use super::driver::{self, Operations, ok};
+use super::driver::{self, Here, Operations, ok};
 use super::marks::{Cursor, has_passed};
+use super::overlap::Last;
+use super::pace::Pace;
 use super::queues;
 use super::record::Ring;
 use super::site::{self, Site};
@@ -21,6 +24,15 @@ use crate::tenancy::key::{self, Key};
 
 /// How many places a stream may lie in.
 const NEAR: usize = 8;
+/// Launches and gates in flight in one lane. Fewer than the driver's own queue takes: nothing must wait inside the driver, where it
+/// would hold locks, for a stream that stands at a gate.
+const MOST_IN_FLIGHT: u32 = 384;
+const MOST_GATES: u32 = 64;
+/// What lies between the launch that is cut and the next gate is turned away, launch by launch and block by block, and keeps the GPU
+/// busy meanwhile: on an H200 so long. A gate costs it 3 µs, and is put as soon as there would be so much to turn away.
+const TURNED_AWAY: Nanos = Nanos::from_micros(2);
+const BLOCKS_TURNED_AWAY_IN_A_MICROSECOND: u64 = 1_700;
+const MOST_TURNED_AWAY: Nanos = Nanos::from_micros(150);
 
 /// How a stream is ordered with the default stream that all threads share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,15 +66,16 @@ pub struct State {
     lock: Lock,
     /// The number of the last gate that was put.
     gates: AtomicU32,
-    /// Launches since then.
+    /// The number of the last one that waits for the stop word as well.
+    held: AtomicU32,
+    /// Launches behind the last gate, and how long it would take to turn them away, in nanoseconds.
     ungated: AtomicU32,
+    turned_away: AtomicU64,
     /// Launches whose records are kept.
     in_flight: AtomicU32,
+    pub last: Last,
     pub ring: Ring,
     pub cursor: Cursor,
-    /// The serial from which on the launches before the gate are to be made again, if some were made again already; else
-    /// zero.
-    pub remains: AtomicU32,
 }
 
 impl State {
@@ -72,11 +85,13 @@ impl State {
             kind: AtomicU8::new(0),
             lock: Lock::new(),
             gates: AtomicU32::new(0),
+            held: AtomicU32::new(0),
             ungated: AtomicU32::new(0),
+            turned_away: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
+            last: Last::new(),
             ring: Ring::new(),
             cursor: Cursor::new(),
-            remains: AtomicU32::new(0),
         }
     }
 
@@ -120,25 +135,24 @@ impl Lane {
 
     /// The lane of a stream, if it has one.
     #[inline]
-    pub fn of(key: Key) -> Option<Lane> {
+    pub fn of(key: Key, here: &Here) -> Option<Lane> {
         if key.is_legacy() || key.is_of_thread() {
             // Every context has default streams.
-            return site::of(driver::current_context())?.lane(key);
+            return site::of(here.context())?.lane(key);
         }
         site::all().find_map(|site| site.lane(key))
     }
 
     /// The lane of a stream that is about to have a guarded launch.
     #[inline]
-    pub fn made_for(key: Key) -> Option<Lane> {
-        Lane::of(key).or_else(|| Lane::make(key))
+    pub fn made_for(key: Key, here: &Here) -> Option<Lane> {
+        Lane::of(key, here).or_else(|| Lane::make(key, here))
     }
 
     #[cold]
-    fn make(key: Key) -> Option<Lane> {
-        let (context, kind) = about(key)?;
-        let site =
-            if context == driver::current_context() { site::make(context) } else { site::of(context) }?;
+    fn make(key: Key, here: &Here) -> Option<Lane> {
+        let (context, kind) = about(key, here)?;
+        let site = if context == here.context() { site::make(context) } else { site::of(context) }?;
         let lane = Lane::near(site, key).find(|lane| lane.claim(key))?;
         lane.state().kind.store(kind as u8, Ordering::Relaxed);
         Some(lane)
@@ -155,9 +169,12 @@ impl Lane {
         }
         self.site.marks.give_back(self.number as u32, &state.cursor);
         self.site.control.set_counts(self.number, 0);
-        [&state.gates, &state.ungated, &state.in_flight, &state.remains]
+        [&state.gates, &state.held, &state.ungated, &state.in_flight]
             .into_iter()
             .for_each(|count| count.store(0, Ordering::Relaxed));
+        state.last.clear();
+        // Put there first: who finds it nobody's yet passes it over.
+        self.site.used.put(self.number);
         state.key.store(key.0, Ordering::Release);
         true
     }
@@ -212,51 +229,104 @@ impl Lane {
         self.state().ungated.load(Ordering::Relaxed) != 0
     }
 
-    /// One more launch is in the stream. Under the lock.
-    pub fn entered(self) -> u32 {
+    /// One more launch is in the stream, of so many blocks. Whether there should be a gate behind it. Under the lock.
+    pub fn entered(self, blocks: u64) -> bool {
         let state = self.state();
-        state.in_flight.fetch_add(1, Ordering::Relaxed);
-        let ungated = state.ungated.fetch_add(1, Ordering::Relaxed) + 1;
-        if ungated == 1 {
+        // Whoever writes it has the lock, so it need not be done in one step.
+        state.in_flight.store(self.in_flight() + 1, Ordering::Relaxed);
+        let first = state.ungated.fetch_add(1, Ordering::Relaxed) == 0;
+        if first {
+            self.site.ungated.put(self.number);
             UNGATED.fetch_add(1, Ordering::Relaxed);
         }
-        ungated
+        let before = if first { 0 } else { state.turned_away.load(Ordering::Relaxed) };
+        let turned_away = before + time_to_turn_away(blocks).0;
+        state.turned_away.store(turned_away, Ordering::Relaxed);
+        turned_away >= MOST_TURNED_AWAY.0
     }
 
     /// Puts a gate behind the launches of the lane, if there is none.
     pub fn gate(self) {
         if self.is_ungated() {
             let _held = self.lock();
-            self.put_gate();
+            self.put_gate(&Here::new());
         }
     }
 
     /// The same under the lock.
-    pub fn put_gate(self) {
-        let state = self.state();
-        if state.ungated.load(Ordering::Relaxed) == 0 || !self.is_used() {
-            return;
+    pub fn put_gate(self, here: &Here) {
+        if self.is_ungated() && self.is_used() {
+            self.put(false, here);
         }
-        let (control, gate) = (&self.site.control, state.gates.load(Ordering::Relaxed).wrapping_add(1));
-        let operations = Operations::new()
+    }
+
+    /// Has what comes next in the stream wait until the stop word is lowered too, if it is raised. What comes behind that waits with
+    /// it. `false`: it cannot be done.
+    pub fn hold(self, key: Key, here: &Here) -> bool {
+        let Some(_held) = self.lock() else { return false };
+        let held = self.state().held.load(Ordering::Relaxed);
+        let waits = held == self.gates() && !self.is_ungated() && !self.has_passed(held);
+        self.key() == key && (waits || self.put(true, here))
+    }
+
+    /// A gate, which waits for the stop word too if it `holds`. Under the lock.
+    fn put(self, holds: bool, here: &Here) -> bool {
+        let (state, control) = (self.state(), &self.site.control);
+        let gate = state.gates.load(Ordering::Relaxed).wrapping_add(1);
+        let mut operations = Operations::new()
             .write(control.arrived(self.number).1, gate)
-            .wait_for_zero(control.away(self.number))
-            .write(control.passed(self.number).1, gate);
-        let result = self.at_home(|| operations.give_to(self.stream()));
+            .wait_for_zero(control.away(self.number));
+        if holds {
+            operations = operations.wait_for_zero(control.stop());
+        }
+        let operations = operations.write(control.passed(self.number).1, gate);
+        let result = self.at_home(here, || operations.give_to(self.stream()));
         if result != CUDA_SUCCESS {
             // The context has failed, and the program is about to hear of it.
-            return crate::log::say!("no gate could be put: {result:?}");
+            crate::log::say!("no gate could be put: {result:?}");
+            return false;
         }
         state.gates.store(gate, Ordering::Release);
-        state.ungated.store(0, Ordering::Relaxed);
-        UNGATED.fetch_sub(1, Ordering::Relaxed);
+        state.last.clear();
+        if holds {
+            state.held.store(gate, Ordering::Relaxed);
+        }
+        self.has_none_ungated();
+        true
+    }
+
+    fn has_none_ungated(self) {
+        if self.state().ungated.swap(0, Ordering::Relaxed) != 0 {
+            self.site.ungated.take_out(self.number);
+            UNGATED.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Forgets launches that are known to be whole. Under the lock.
     pub fn free(self) {
         let state = self.state();
         let freed = state.ring.free(self.passed());
-        state.in_flight.fetch_sub(freed, Ordering::Relaxed);
+        if freed != 0 {
+            state.in_flight.store(self.in_flight().wrapping_sub(freed), Ordering::Relaxed);
+        }
+    }
+
+    /// Waits while too much of the lane is in flight: until the oldest gate is passed.
+    pub fn make_room(self) {
+        if !self.is_full() {
+            return;
+        }
+        if let Some(_held) = self.lock() {
+            self.free();
+        }
+        if self.is_full() {
+            self.gate();
+            self.wait_for(self.passed().wrapping_add(1));
+        }
+    }
+
+    fn is_full(self) -> bool {
+        self.in_flight() >= MOST_IN_FLIGHT || self.gates().wrapping_sub(self.passed()) >= MOST_GATES
     }
 
     pub fn has_passed(self, gate: u32) -> bool {
@@ -265,17 +335,12 @@ impl Lane {
 
     /// Waits until a gate is passed. It may take as long as what stands before it; but not if nobody will ever pass.
     pub fn wait_for(self, gate: u32) {
-        const SPIN: u32 = 4_000;
-        const NAP: std::time::Duration = std::time::Duration::from_micros(20);
         const ASK: Nanos = Nanos::from_millis(50);
-        let (mut looks, mut asked) = (0, Nanos::ZERO);
+        let (mut pace, mut asked) = (Pace::default(), Nanos::ZERO);
         while !self.has_passed(gate) {
-            looks += 1;
-            if looks < SPIN {
-                std::hint::spin_loop();
+            if !pace.slept() {
                 continue;
             }
-            std::thread::sleep(NAP);
             let now = board::now();
             if now.since(asked) > ASK {
                 if asked != Nanos::ZERO && (!self.is_used() || self.is_given_up()) {
@@ -290,6 +355,7 @@ impl Lane {
     /// left. What goes on and does not come to an end waits for the program, which is waiting here.
     pub fn wait_for_rest(self, gate: u32, patience: &mut Nanos) {
         const ASK: Nanos = Nanos::from_millis(50);
+        let mut pace = Pace::default();
         let mut looked = board::now();
         let mut asked = looked;
         while !self.has_passed(gate) {
@@ -307,7 +373,7 @@ impl Lane {
                 }
                 asked = now;
             }
-            std::hint::spin_loop();
+            pace.slept();
         }
     }
 
@@ -321,15 +387,15 @@ impl Lane {
         }
         // SAFETY: a stream that exists: who destroys it ends its lane first.
         let ask = || unsafe { next::call::cuStreamQuery(self.stream()) };
-        let result = driver::relaxed(|| self.at_home(ask));
+        let result = driver::relaxed(|| self.at_home(&Here::new(), ask));
         result != CUDA_ERROR_NOT_READY && !self.has_passed_by(result)
     }
 
     /// Does something in the context of the lane, which need not be that of the thread: every context has a default stream
     /// of the same name.
-    fn at_home(self, work: impl FnOnce() -> CUresult) -> CUresult {
+    fn at_home(self, here: &Here, work: impl FnOnce() -> CUresult) -> CUresult {
         let home = self.site.context();
-        if driver::current_context() == home {
+        if here.context() == home {
             return work();
         }
         driver::within(home, || Some(work())).unwrap_or(CUDA_ERROR_INVALID_CONTEXT)
@@ -344,23 +410,26 @@ impl Lane {
     pub fn forget(self) {
         let state = self.state();
         let _held = state.lock.acquire();
-        if state.ungated.swap(0, Ordering::Relaxed) != 0 {
-            UNGATED.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.has_none_ungated();
         self.site.marks.give_back(self.number as u32, &state.cursor);
         state.ring.clear();
         state.key.store(0, Ordering::Release);
+        self.site.used.take_out(self.number);
         self.site.control.set_counts(self.number, self.gates());
     }
 }
 
+fn time_to_turn_away(blocks: u64) -> Nanos {
+    TURNED_AWAY + Nanos::from_micros(blocks / BLOCKS_TURNED_AWAY_IN_A_MICROSECOND)
+}
+
 /// The context of a stream, and how it is ordered.
-fn about(key: Key) -> Option<(usize, Kind)> {
+fn about(key: Key, here: &Here) -> Option<(usize, Kind)> {
     if key.is_legacy() {
-        return Some((driver::current_context(), Kind::Legacy));
+        return Some((here.context(), Kind::Legacy));
     }
     if key.is_of_thread() {
-        return Some((driver::current_context(), Kind::OfThread));
+        return Some((here.context(), Kind::OfThread));
     }
     const NON_BLOCKING: u32 = 1;
     let stream = driver::stream(key.handle());
@@ -392,6 +461,12 @@ mod tests {
         assert!(Legacy.waits_for(OfThread) && OfThread.waits_for(Legacy));
         assert!(!Legacy.waits_for(NonBlocking) && !NonBlocking.waits_for(Legacy));
         assert!(!Blocking.waits_for(Blocking) && !Blocking.waits_for(OfThread));
+    }
+
+    #[test]
+    fn a_gate_comes_behind_few_large_grids_or_many_small_ones() {
+        let launches = |blocks| MOST_TURNED_AWAY.0.div_ceil(time_to_turn_away(blocks).0);
+        assert_eq!([1, 2_112, 33_792, 1 << 20].map(launches), [75, 50, 8, 1]);
     }
 
     #[test]

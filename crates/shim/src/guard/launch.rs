@@ -18,22 +18,18 @@ use cuda_abi::{
     CUlaunchAttributeID, CUlaunchConfig, CUresult, CUstream, CUstreamCaptureStatus,
 };
 use guard::{Reason, Rule, Verdict};
+use model::{Dim3, Geometry, Rung};
 
+use super::driver::Here;
 use super::lane::{self, Kind, Lane};
 use super::marks::Wish;
 use super::record::{self, Attribute, Launch};
-use super::{alone, certificate, mode, order, storm, verify};
+use super::{alone, certificate, mode, order, site, storm, verify};
 use crate::frames::Frame;
-use crate::twins::sample::{self, Shape, Timing};
+use crate::twins::sample::{self, Candidate, Timing};
 use crate::twins::{self, Twin};
 use crate::watch::Watch;
 use crate::{entry, next, tenancy, watch};
-
-/// A gate is put behind so many launches at the latest, so that their records can be forgotten. It costs the GPU 3 µs.
-const GATE_EVERY: u32 = 128;
-/// Launches in flight in one lane. Fewer than the driver's own queue takes: a launch must not wait inside the driver, where
-/// it would hold locks, for a stream that stands at a gate.
-const MOST_IN_FLIGHT: u32 = 512;
 
 /// What a program asks for, by whichever call.
 struct Request {
@@ -122,7 +118,7 @@ unsafe fn launch(
             Guarded::Refused(frame) => refused = Some(frame),
         }
     }
-    let _inside = tenancy::admit();
+    let _inside = tenancy::admit(|| order::hold(per_thread, [Some(stream)]));
     order::before(order::Touch::Streams, per_thread, [Some(stream)]);
     let result = {
         let _alone = alone::before_launch(function);
@@ -142,16 +138,21 @@ unsafe fn launch(
 /// Has an original timed, if it is its turn.
 fn timed(request: &Request) -> Option<Timing> {
     let frame = watch::of_this_process()?.frames.function(request.function.addr())?;
-    sample::before(frame, shape(&request.config), request.config.hStream, request.per_thread)
+    let rung = if mode::is_on() { Rung::Hold } else { tenancy::rung_here() };
+    sample::before(Candidate {
+        frame,
+        geometry: geometry(&request.config),
+        rung,
+        stream: request.config.hStream,
+        per_thread: request.per_thread,
+    })
 }
 
-fn shape(config: &CUlaunchConfig) -> Shape {
-    let product = |sides: [c_uint; 3]| sides.into_iter().map(u64::from).fold(1, u64::saturating_mul);
-    let threads = product([config.blockDimX, config.blockDimY, config.blockDimZ]);
-    Shape {
-        blocks: product([config.gridDimX, config.gridDimY, config.gridDimZ]),
-        threads: u32::try_from(threads).unwrap_or(u32::MAX),
-        shared: config.sharedMemBytes,
+fn geometry(config: &CUlaunchConfig) -> Geometry {
+    Geometry {
+        grid: Dim3::new(config.gridDimX, config.gridDimY, config.gridDimZ),
+        block: Dim3::new(config.blockDimX, config.blockDimY, config.blockDimZ),
+        shared_bytes: config.sharedMemBytes,
     }
 }
 
@@ -171,51 +172,36 @@ unsafe fn guarded(request: &Request, original: &dyn Fn() -> CUresult) -> Guarded
     entry::guarded(watch, "guard", || {
         let Some(twin) = twins::of(frame) else { return };
         twin.equip();
+        let mut launch = Launch::of(twin);
         // SAFETY: passed on to our caller.
-        if let Some(mut launch) = unsafe { draft(request, twin) } {
-            let key = lane::key(request.config.hStream, request.per_thread);
-            result = match verify::verify(&mut launch, key, watch, original) {
-                true => Guarded::Yes,
-                false => enter(request, watch, launch),
-            };
+        if unsafe { describe(request, twin, &mut launch) }.is_none() {
+            return;
         }
+        let key = lane::key(request.config.hStream, request.per_thread);
+        result = match verify::verify(&mut launch, key, watch, original) {
+            true => Guarded::Yes,
+            false => enter(request, watch, twin, &mut launch),
+        };
     });
     result
 }
 
-/// The launch of the twin, as far as the request says it.
+/// Says of the launch of a twin what the request says. `None`: it cannot be guarded.
 ///
 /// # Safety
 /// As of `launch`.
-unsafe fn draft(request: &Request, twin: &'static Twin) -> Option<Launch> {
+unsafe fn describe(request: &Request, twin: &'static Twin, launch: &mut Launch) -> Option<()> {
     let config = &request.config;
-    let parameter_words = twin.control_offset as usize / 8;
-    if parameter_words * 8 > record::MOST_BYTES {
-        return None;
-    }
-    let mut launch = Launch {
-        kernel: twin.kernel(),
-        frame: twin.frame,
-        grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
-        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
-        shared: config.sharedMemBytes,
-        rule: twin.rule(),
-        serial: 0,
-        marks: 0,
-        attempts: 0,
-        attributes: [[0; 9]; record::MOST_ATTRIBUTES],
-        attribute_count: 0,
-        parameters: [0; _],
-        parameter_words,
-    };
+    launch.grid = [config.gridDimX, config.gridDimY, config.gridDimZ];
+    launch.block = [config.blockDimX, config.blockDimY, config.blockDimZ];
+    launch.shared = config.sharedMemBytes;
     // SAFETY: the attributes of a launch.
-    let (cooperative, cluster) = unsafe { carry_over(config, &mut launch)? };
+    let (cooperative, cluster) = unsafe { carry_over(config, launch)? };
     let asked = guard::Launch { cooperative, cluster, blocks: launch.blocks() };
     let Verdict::Guard(rule) = Verdict::Guard(launch.rule).for_launch(asked) else { return None };
     launch.rule = rule;
     // SAFETY: the parameters of a launch of the kernel whose twin this is.
-    unsafe { pack(request, twin, &mut launch)? };
-    Some(launch)
+    unsafe { pack(request, twin, launch) }
 }
 
 /// Copies the attributes that the twin is to have. Whether the launch is cooperative, and the size of its clusters; `None`
@@ -238,7 +224,7 @@ unsafe fn carry_over(config: &CUlaunchConfig, launch: &mut Launch) -> Option<(bo
                 let sides = [attribute[1] as u32, (attribute[1] >> 32) as u32, attribute[2] as u32];
                 cluster = sides.into_iter().fold(1, u32::saturating_mul);
             }
-            // A launch that may begin before the one before it has ended could not be held back.
+            // How early a launch may begin the twin knows, not the program. It gets an attribute of ours (`overlap`).
             CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION => continue,
             CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
             | CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
@@ -246,8 +232,7 @@ unsafe fn carry_over(config: &CUlaunchConfig, launch: &mut Launch) -> Option<(bo
             | CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => return None,
             _ => {}
         }
-        launch.attributes[launch.attribute_count] = attribute;
-        launch.attribute_count += 1;
+        launch.attributes.add(&attribute)?;
     }
     Some((cooperative, cluster))
 }
@@ -257,8 +242,12 @@ unsafe fn carry_over(config: &CUlaunchConfig, launch: &mut Launch) -> Option<(bo
 /// # Safety
 /// As of `launch`.
 unsafe fn pack(request: &Request, twin: &Twin, launch: &mut Launch) -> Option<()> {
-    let packed = launch.parameters.as_mut_ptr().cast::<u8>();
-    let room = twin.control_offset as usize;
+    let words = twin.control_offset as usize / 8;
+    if words * 8 > record::MOST_BYTES {
+        return None;
+    }
+    let packed = launch.parameters.grow(words)?;
+    let (packed, room) = (packed.as_mut_ptr().cast::<u8>(), size_of_val(packed));
     if !request.parameters.is_null() {
         for (index, parameter) in twin.parameters.iter().enumerate() {
             let (offset, size) = (parameter.offset as usize, parameter.size as usize);
@@ -308,84 +297,107 @@ unsafe fn buffer(extra: *mut *mut c_void) -> Option<(*const u8, usize)> {
 }
 
 /// Puts a launch into its lane.
-fn enter(request: &Request, watch: &Watch, mut launch: Launch) -> Guarded {
+fn enter(request: &Request, watch: &Watch, twin: &Twin, launch: &mut Launch) -> Guarded {
     let key = lane::key(request.config.hStream, request.per_thread);
     if is_captured(watch, key.handle(), key.is_legacy()) {
         return Guarded::No;
     }
-    let Some(lane) = Lane::made_for(key) else { return Guarded::No };
+    let here = Here::new();
+    let Some(lane) = Lane::made_for(key, &here) else { return Guarded::No };
     storm::begin_if_asked();
     order::gate_others(lane);
-    make_room(lane);
+    lane.make_room();
     tenancy::wait_beside(certificate::of(launch.frame, watch));
-    let Some(_under) = alone::before_twin(launch.frame) else { return Guarded::No };
+    let asked_about = is_asked_about(twin, lane, &here);
+    let Some(_under) = alone::before_twin(launch.frame, asked_about) else { return Guarded::No };
+    if asked_about {
+        twin.find_function(lane.site.home());
+    }
+    launch.function = twin.function.within(lane.site.home());
     let Some(held) = lane.lock() else { return Guarded::No };
     if lane.key() != key {
         // Somebody has taken the place since.
         return Guarded::No;
     }
     lane.free();
-    if place_marks(lane, &mut launch).is_none() {
-        return Guarded::No;
-    }
-    let (state, control) = (lane.state(), &lane.site.control);
+    let Some(cleared) = place_marks(lane, launch) else { return Guarded::No };
+    let state = lane.state();
     let gate = lane.gates().wrapping_add(1);
-    if state.ring.push(&launch, gate).is_none() {
+    if state.ring.push(launch, gate).is_none() {
         return Guarded::No;
     }
     let timing = match sample::is_on(true) {
-        true => sample::before(launch.frame, shape(&request.config), lane.stream(), false),
+        true => sample::before(Candidate {
+            frame: launch.frame,
+            geometry: geometry(&request.config),
+            rung: Rung::Guard,
+            stream: lane.stream(),
+            per_thread: false,
+        }),
         false => None,
     };
-    let made = launch.make(lane.stream(), control.stop(), control.away(lane.number())) == CUDA_SUCCESS;
+    let overlaps = state.last.followed_by(launch.overlaps, cleared || timing.is_some());
+    let made = hand_over(lane, twin, launch, overlaps);
     if let Some(timing) = timing {
         timing.after(made);
     }
     if !made {
-        state.ring.pop(&launch);
+        state.last.clear();
+        state.ring.pop(launch);
         return Guarded::Refused(launch.frame);
     }
     if let Some(kernel) = launch.frame.learned(watch).and_then(|learned| learned.kernel) {
         kernel.guarded();
     }
     // Nobody but its own thread could put a gate into the default stream of a thread.
-    if lane.entered() >= GATE_EVERY || lane.kind() == Kind::OfThread {
-        lane.put_gate();
+    if lane.entered(launch.blocks()) || lane.kind() == Kind::OfThread {
+        lane.put_gate(&here);
     }
     drop(held);
     Guarded::Yes
 }
 
-/// Under the lane's lock.
-fn place_marks(lane: Lane, launch: &mut Launch) -> Option<()> {
+/// Whether the driver is to be asked what a twin is called in the context of a lane: it answers in the thread's own.
+fn is_asked_about(twin: &Twin, lane: Lane, here: &Here) -> bool {
+    twin.function.is_wanted(lane.site.home(), site::is_there) && here.context() == lane.site.context()
+}
+
+/// Under the lane's lock. Whether the driver has taken it.
+fn hand_over(lane: Lane, twin: &Twin, launch: &mut Launch, overlaps: bool) -> bool {
+    let (control, stream) = (&lane.site.control, lane.stream());
+    let (stop, away) = (control.stop(), control.away(lane.number()));
+    let make = |launch: &mut Launch| match overlaps {
+        true => launch.make_overlapping(stream, stop, away) == CUDA_SUCCESS,
+        false => launch.make(stream, stop, away) == CUDA_SUCCESS,
+    };
+    if make(launch) {
+        return true;
+    }
+    // The kernel may be taken where its function is not, as when the program has set something about it since.
+    let made = launch.function.take().is_some() && make(launch);
+    if made {
+        twin.function.put(lane.site.home(), None);
+    }
+    made
+}
+
+/// Under the lane's lock. Whether they had to be cleared, in the stream.
+fn place_marks(lane: Lane, launch: &mut Launch) -> Option<bool> {
     const CELLS: u64 = 16;
     let bytes = if launch.rule == Rule::Ordered { CELLS } else { launch.blocks() * 4 };
     let (serial, era) = lane.site.next_serial();
     let next_gate = lane.gates().wrapping_add(1);
     let wish = Wish { lane: lane.number() as u32, bytes, era, next_gate, stream: lane.stream() };
     let passed = |number: u32| lane.site.control.passed(number as usize).0;
-    launch.marks = lane.site.marks.take(&lane.state().cursor, &wish, passed)?;
+    let taken = lane.site.marks.take(&lane.state().cursor, &wish, passed)?;
+    launch.marks = taken.at;
     launch.serial = serial;
-    Some(())
-}
-
-/// Waits while too much of a lane is in flight: until the oldest gate is passed.
-fn make_room(lane: Lane) {
-    if lane.in_flight() < MOST_IN_FLIGHT {
-        return;
-    }
-    let Some(held) = lane.lock() else { return };
-    lane.free();
-    drop(held);
-    if lane.in_flight() >= MOST_IN_FLIGHT {
-        lane.gate();
-        lane.wait_for(lane.passed().wrapping_add(1));
-    }
+    Some(taken.cleared)
 }
 
 /// What goes into a graph is not guarded. The default stream cannot be captured, and to ask about it while another is
 /// would be an error.
-fn is_captured(watch: &Watch, stream: usize, legacy: bool) -> bool {
+pub(super) fn is_captured(watch: &Watch, stream: usize, legacy: bool) -> bool {
     if legacy || watch.frames.captures.load(Ordering::Relaxed) == 0 {
         return false;
     }

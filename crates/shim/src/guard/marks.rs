@@ -56,6 +56,14 @@ pub struct Wish {
     pub stream: CUstream,
 }
 
+/// What it gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub at: u64,
+    /// Whether they are being cleared, by what stands last in the stream now.
+    pub cleared: bool,
+}
+
 impl Cursor {
     pub const fn new() -> Cursor {
         Cursor {
@@ -127,18 +135,18 @@ impl Marks {
 
     /// Marks for one launch, under the lane's lock. `passed` tells how many gates a lane has passed. `None`: there is no
     /// room now.
-    pub fn take(&self, cursor: &Cursor, wish: &Wish, passed: impl Fn(u32) -> u32) -> Option<u64> {
+    pub fn take(&self, cursor: &Cursor, wish: &Wish, passed: impl Fn(u32) -> u32) -> Option<Taken> {
         let bytes = wish.bytes.max(1).next_multiple_of(ALIGNMENT);
         if let Some(marks) = cursor.take(bytes, wish.era) {
-            return Some(marks);
+            return Some(Taken { at: marks, cleared: false });
         }
         let count = usize::try_from(bytes.div_ceil(CHUNK)).ok().filter(|count| *count <= CHUNKS)?;
         let _held = self.lock.acquire()?;
         self.leave(cursor, wish.next_gate);
         self.reclaim(passed);
         let first = self.first_free(count)?;
-        self.enter(cursor, first, count, wish)?;
-        cursor.take(bytes, wish.era)
+        let cleared = self.enter(cursor, first, count, wish)?;
+        Some(Taken { at: cursor.take(bytes, wish.era)?, cleared })
     }
 
     /// The lane is done with its chunks, once it has passed the next gate.
@@ -166,10 +174,12 @@ impl Marks {
         self.chunks.windows(count).position(|row| row.iter().all(free))
     }
 
-    fn enter(&self, cursor: &Cursor, first: usize, count: usize, wish: &Wish) -> Option<()> {
+    /// Makes these chunks the lane's. Whether they are being cleared.
+    fn enter(&self, cursor: &Cursor, first: usize, count: usize, wish: &Wish) -> Option<bool> {
         let start = self.device.load(Ordering::Relaxed) + first as u64 * CHUNK;
         let row = &self.chunks[first..first + count];
-        if row.iter().any(|chunk| chunk.era.load(Ordering::Relaxed) != wish.era) {
+        let clear = row.iter().any(|chunk| chunk.era.load(Ordering::Relaxed) != wish.era);
+        if clear {
             // SAFETY: chunks of ours, which no launch uses; and a stream that is about to be given one.
             ok(unsafe { next::call::cuMemsetD8Async(start, 0, CHUNK as usize * count, wish.stream) })?;
         }
@@ -183,7 +193,7 @@ impl Marks {
         cursor.first.store(first as u32, Ordering::Relaxed);
         cursor.count.store(count as u32, Ordering::Relaxed);
         cursor.era.store(wish.era, Ordering::Relaxed);
-        Some(())
+        Some(clear)
     }
 
     /// A lane that has passed all its gates is no more.
@@ -215,37 +225,44 @@ mod tests {
         Wish { lane: 0, bytes, era: 1, next_gate, stream: std::ptr::null_mut() }
     }
 
+    /// Where they are; all chunks are clear.
+    fn taken(marks: &Marks, cursor: &Cursor, wish: &Wish, passed: u32) -> Option<u64> {
+        let taken = marks.take(cursor, wish, |_| passed)?;
+        assert!(!taken.cleared);
+        Some(taken.at)
+    }
+
     #[test]
     fn launches_of_a_lane_lie_behind_each_other() {
         let (marks, cursor) = (marks(), Cursor::new());
-        assert_eq!(marks.take(&cursor, &wish(4, 1), |_| 0), Some(0));
-        assert_eq!(marks.take(&cursor, &wish(100, 1), |_| 0), Some(16));
-        assert_eq!(marks.take(&cursor, &wish(16, 1), |_| 0), Some(128));
+        assert_eq!(taken(&marks, &cursor, &wish(4, 1), 0), Some(0));
+        assert_eq!(taken(&marks, &cursor, &wish(100, 1), 0), Some(16));
+        assert_eq!(taken(&marks, &cursor, &wish(16, 1), 0), Some(128));
     }
 
     #[test]
     fn lanes_have_chunks_of_their_own() {
         let (marks, one, other) = (marks(), Cursor::new(), Cursor::new());
-        marks.take(&one, &wish(4, 1), |_| 0);
-        assert_eq!(marks.take(&other, &Wish { lane: 1, ..wish(4, 1) }, |_| 0), Some(CHUNK));
+        taken(&marks, &one, &wish(4, 1), 0);
+        assert_eq!(taken(&marks, &other, &Wish { lane: 1, ..wish(4, 1) }, 0), Some(CHUNK));
     }
 
     #[test]
     fn a_chunk_is_free_when_the_gate_behind_its_last_use_is_passed() {
         let (marks, cursor) = (marks(), Cursor::new());
         for _ in 0..CHUNKS {
-            assert!(marks.take(&cursor, &wish(CHUNK, 5), |_| 4).is_some());
+            assert!(taken(&marks, &cursor, &wish(CHUNK, 5), 4).is_some());
         }
-        assert_eq!(marks.take(&cursor, &wish(CHUNK, 6), |_| 4), None);
-        assert_eq!(marks.take(&cursor, &wish(CHUNK, 6), |_| 5), Some(0));
+        assert_eq!(taken(&marks, &cursor, &wish(CHUNK, 6), 4), None);
+        assert_eq!(taken(&marks, &cursor, &wish(CHUNK, 6), 5), Some(0));
     }
 
     #[test]
     fn a_large_grid_has_several_chunks_and_one_that_is_too_large_has_none() {
         let (marks, cursor) = (marks(), Cursor::new());
-        assert_eq!(marks.take(&cursor, &wish(3 * CHUNK, 1), |_| 0), Some(0));
-        assert_eq!(marks.take(&cursor, &wish(4, 1), |_| 0), Some(3 * CHUNK));
-        assert_eq!(marks.take(&cursor, &wish(CHUNK * CHUNKS as u64 + 1, 1), |_| 0), None);
+        assert_eq!(taken(&marks, &cursor, &wish(3 * CHUNK, 1), 0), Some(0));
+        assert_eq!(taken(&marks, &cursor, &wish(4, 1), 0), Some(3 * CHUNK));
+        assert_eq!(taken(&marks, &cursor, &wish(CHUNK * CHUNKS as u64 + 1, 1), 0), None);
     }
 
     #[test]

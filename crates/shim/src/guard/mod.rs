@@ -6,10 +6,11 @@
 //! that waits for it, and before any question about them is answered.
 //!
 //! * `mode`: whether launches are guarded just now
-//! * `launch`: the launch of a twin; `record` keeps what is needed to make it again, `marks` which blocks have run
+//! * `launch`: the launch of a twin; `record` keeps what is needed to make it again, in `words`; `marks` which blocks have
+//!   run; `overlap`: whether it may begin while the one before it ends
 //! * `lane`: a stream, its launches and its gates; `order`: which calls need a gate before them
 //! * `alone`: calls for which the driver may bring the GPU to rest, and which must therefore not meet a cut launch
-//! * `queues`: how many lanes there may be
+//! * `queues`: how many lanes there may be; `set`: some of them
 //! * `site`: the context of the lanes; `control`: the words by which host and GPU speak
 //! * `resume`: the steward, who stops and resumes; `job`: launches made again; `watchdog`: blocks that do not leave
 //! * `storm`: stops at random moments, for tests; `extent`: how much of a launch ran before it was cut
@@ -27,13 +28,17 @@ pub mod launch;
 mod marks;
 mod mode;
 mod order;
+mod overlap;
+mod pace;
 mod queues;
 mod record;
 mod resume;
+mod set;
 mod site;
 mod storm;
 mod verify;
 mod watchdog;
+mod words;
 
 use cuda_abi::{CUcontext, CUdevice, CUstream};
 
@@ -44,14 +49,14 @@ pub use alone::{Called, Uses, alone, kernel_in, rest};
 pub use mode::Mode;
 pub use mode::is_on as may_be_wanted;
 pub use mode::set as set_mode;
-pub use order::{before, stream_in, touch};
+pub use order::{before, hold, stream_in, touch};
 pub use resume::{Counts, Steward, Wish, let_go};
 pub use verify::{disturbs_trials, pass};
 
 /// A stream is about to be destroyed. It was waited for.
 pub fn stream_ends(stream: CUstream) {
     if site::any()
-        && let Some(lane) = lane::Lane::of(lane::key(stream, false))
+        && let Some(lane) = lane::Lane::of(lane::key(stream, false), &driver::Here::new())
     {
         lane.forget();
     }

@@ -10,8 +10,10 @@ use std::panic::{self, AssertUnwindSafe};
 
 use cuda_abi::CUstream;
 
+use super::driver::Here;
 use super::lane::{self, Lane};
-use super::{mode, site};
+use super::{launch, mode, site};
+use crate::watch;
 
 /// What a call touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,12 +186,25 @@ fn see_to(touch: Touch, per_thread: bool, streams: &[Option<CUstream>]) {
     }
 }
 
+/// Has the stream of a call, if it is the only one, hold what comes next until nobody stops this process. `false`: it cannot, and who
+/// calls has to wait himself.
+pub fn hold<const N: usize>(per_thread: bool, streams: [Option<CUstream>; N]) -> bool {
+    let mut streams = streams.into_iter().flatten();
+    let (Some(stream), None) = (streams.next(), streams.next()) else { return false };
+    let key = lane::key(stream, per_thread);
+    let Some(watch) = watch::of_this_process() else { return false };
+    let here = Here::new();
+    !launch::is_captured(watch, key.handle(), key.is_legacy())
+        && Lane::of(key, &here).is_some_and(|lane| lane.hold(key, &here))
+}
+
 /// Puts gates behind all launches that what comes next in a stream must wait for.
 fn before_stream(stream: CUstream, per_thread: bool) {
     let key = lane::key(stream, per_thread);
-    match Lane::of(key) {
+    match Lane::of(key, &Here::new()) {
         Some(lane) => {
             lane.gate();
+            lane.make_room();
             gate_others(lane);
         }
         // A stream without guarded launches may wait for streams that have some.
@@ -203,8 +218,13 @@ pub fn gate_others(lane: Lane) {
     if lane.kind() == lane::Kind::NonBlocking {
         return;
     }
-    let before = |other: &Lane| other.is_ungated() && lane.kind().waits_for(other.kind());
-    lane.site.lanes().filter(|other| other.number() != lane.number()).filter(before).for_each(Lane::gate);
+    // Mostly there are none.
+    for number in lane.site.ungated.but(lane.number()) {
+        let other = Lane::at(lane.site, number);
+        if lane.kind().waits_for(other.kind()) {
+            other.gate();
+        }
+    }
 }
 
 pub fn lanes() -> impl Iterator<Item = Lane> {
@@ -221,7 +241,7 @@ fn wait_for_all() {
 }
 
 fn wait_for_stream(stream: CUstream, per_thread: bool) {
-    if let Some(lane) = Lane::of(lane::key(stream, per_thread)) {
+    if let Some(lane) = Lane::of(lane::key(stream, per_thread), &Here::new()) {
         lane.gate();
         lane.wait_for(lane.gates());
     }

@@ -2,8 +2,8 @@
 //!
 //! Streams share the hardware's queues, and one that waits at a gate holds up all others of its queue: also our own, which
 //! would have to open the gate. On an H200 under MPS a client has two queues if it says nothing, and two waiting streams were
-//! enough to stop everything for ever; with 32 queues, 31 waiting streams stopped nobody else. So there are fewer lanes than
-//! queues, and work on streams that find no lane is held instead.
+//! enough to stop everything for ever; with 8 queues, four stopped nobody else, and eight everybody. So there are fewer lanes
+//! than queues, and work on streams that find no lane is held instead.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -8,17 +8,21 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use cuda_abi::{
-    CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END, CUfunction,
-    CUlaunchAttribute, CUlaunchConfig, CUresult, CUstream,
+    CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END,
+    CUDA_ERROR_INVALID_VALUE, CUfunction, CUlaunchAttribute, CUlaunchConfig, CUresult, CUstream,
 };
 use guard::{Control, Mode, Rule};
 
 use super::marks::has_passed;
+use super::overlap::Driver;
+use super::words::Words;
 use crate::frames::Frame;
+use crate::twins::Twin;
 use crate::{arena, next};
 
 /// An attribute as words: its number, and a value of 64 bytes that we need not understand.
-pub type Attribute = [u64; 9];
+pub type Attribute = [u64; ATTRIBUTE_WORDS];
+const ATTRIBUTE_WORDS: usize = 9;
 const _: () = assert!(size_of::<CUlaunchAttribute>() == size_of::<Attribute>());
 
 /// Launches with more attributes, or more bytes of parameters, are not guarded. Drivers know 18 attributes, and compilers
@@ -29,9 +33,12 @@ pub const MOST_BYTES: usize = 4096;
 const CONTROL_WORDS: usize = size_of::<Control>() / 8;
 const PARAMETER_WORDS: usize = MOST_BYTES / 8 + CONTROL_WORDS;
 
-/// A launch of a twin.
+/// A launch of a twin. It is large, and mostly unused room: to be made where it stays, and passed on by reference.
 pub struct Launch {
+    /// The twin, as any context takes it.
     pub kernel: CUfunction,
+    /// The same as the context at hand takes it, if that is known. Not kept.
+    pub function: Option<CUfunction>,
     pub frame: &'static Frame,
     pub grid: [u32; 3],
     pub block: [u32; 3],
@@ -41,15 +48,41 @@ pub struct Launch {
     pub marks: u64,
     /// How often it was made.
     pub attempts: u32,
-    pub attributes: [Attribute; MOST_ATTRIBUTES],
-    pub attribute_count: usize,
-    /// The kernel's own parameters, packed, with room for the control words behind them.
-    pub parameters: [u64; PARAMETER_WORDS],
-    /// How many words of them there are, without the control words.
-    pub parameter_words: usize,
+    /// Whether its twin may overlap. Not kept: what is made again does not.
+    pub overlaps: bool,
+    /// One behind the other.
+    pub attributes: Words<{ MOST_ATTRIBUTES * ATTRIBUTE_WORDS }>,
+    /// The kernel's own parameters, packed. There is room for the control words behind them.
+    pub parameters: Words<PARAMETER_WORDS>,
 }
 
 impl Launch {
+    /// One of a twin, about which nothing else is said yet.
+    #[inline(always)]
+    pub fn of(twin: &Twin) -> Launch {
+        Launch { overlaps: twin.overlaps, rule: twin.rule(), ..Launch::blank(twin.kernel(), twin.frame) }
+    }
+
+    /// One to read others into.
+    #[inline(always)]
+    pub fn blank(kernel: CUfunction, frame: &'static Frame) -> Launch {
+        Launch {
+            kernel,
+            function: None,
+            frame,
+            grid: [0; 3],
+            block: [0; 3],
+            shared: 0,
+            rule: Rule::Plain,
+            serial: 0,
+            marks: 0,
+            attempts: 0,
+            overlaps: false,
+            attributes: Words::new(),
+            parameters: Words::new(),
+        }
+    }
+
     fn mode(&self) -> Mode {
         let mut mode = Mode::FIRST;
         if self.rule == Rule::Ordered {
@@ -73,42 +106,55 @@ impl Launch {
         self.marks + 8 * u64::from(self.attempts % 2)
     }
 
+    /// Hands it to the driver as `make` does, and it may begin while the launch before it in the stream ends.
+    pub fn make_overlapping(&mut self, stream: CUstream, stop: u64, away: u64) -> CUresult {
+        static DRIVER: Driver = Driver::new();
+        let own = self.attributes.count();
+        DRIVER.launch(|request| {
+            // One that has as many already goes without.
+            let _ = request.and_then(|request| self.attributes.add(&request));
+            let result = self.make(stream, stop, away);
+            // Its record has been written without, and would not be found otherwise.
+            self.attributes.shorten(own);
+            result
+        })
+    }
+
     /// Hands it to the driver, with these words for stop and away.
     pub fn make(&mut self, stream: CUstream, stop: u64, away: u64) -> CUresult {
         let control = Control { stop, marks: self.marks, away, serial: self.serial, mode: self.mode() };
-        let words = [
+        let words: [u64; CONTROL_WORDS] = [
             control.stop,
             control.marks,
             control.away,
             u64::from(control.serial) | u64::from(control.mode.0) << 32,
         ];
-        self.parameters[self.parameter_words..][..CONTROL_WORDS].copy_from_slice(&words);
-        let mut bytes = (self.parameter_words + CONTROL_WORDS) * 8;
+        let own = self.parameters.count();
+        if self.parameters.add(&words).is_none() {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        let result = self.hand_over(stream);
+        self.parameters.shorten(own);
+        result
+    }
+
+    /// With all its parameters.
+    fn hand_over(&mut self, stream: CUstream) -> CUresult {
+        let mut bytes = self.parameters.count() * 8;
         let mut extra = [
             CU_LAUNCH_PARAM_BUFFER_POINTER,
-            self.parameters.as_mut_ptr().cast(),
+            self.parameters.all_mut().as_mut_ptr().cast(),
             CU_LAUNCH_PARAM_BUFFER_SIZE,
             (&raw mut bytes).cast(),
             CU_LAUNCH_PARAM_END,
         ];
+        let function = self.function.unwrap_or(self.kernel);
         let ([gx, gy, gz], [bx, by, bz]) = (self.grid, self.block);
-        if self.attribute_count == 0 {
+        if self.attributes.count() == 0 {
             let (no, extra) = (ptr::null_mut(), extra.as_mut_ptr());
             // SAFETY: a kernel of ours, as many bytes of parameters as it has, and a stream that exists.
             return unsafe {
-                next::call::cuLaunchKernel(
-                    self.kernel,
-                    gx,
-                    gy,
-                    gz,
-                    bx,
-                    by,
-                    bz,
-                    self.shared,
-                    stream,
-                    no,
-                    extra,
-                )
+                next::call::cuLaunchKernel(function, gx, gy, gz, bx, by, bz, self.shared, stream, no, extra)
             };
         }
         let config = CUlaunchConfig {
@@ -120,11 +166,11 @@ impl Launch {
             blockDimZ: bz,
             sharedMemBytes: self.shared,
             hStream: stream,
-            attrs: self.attributes.as_mut_ptr().cast(),
-            numAttrs: self.attribute_count as u32,
+            attrs: self.attributes.all_mut().as_mut_ptr().cast(),
+            numAttrs: (self.attributes.count() / ATTRIBUTE_WORDS) as u32,
         };
         // SAFETY: as above; so many attributes, as the program gave them.
-        unsafe { next::call::cuLaunchKernelEx(&config, self.kernel, ptr::null_mut(), extra.as_mut_ptr()) }
+        unsafe { next::call::cuLaunchKernelEx(&config, function, ptr::null_mut(), extra.as_mut_ptr()) }
     }
 }
 
@@ -136,7 +182,7 @@ const HEAD: usize = 9;
 /// The records of a lane. It is written under the lane's lock; what lies between two gates that were not passed is read by
 /// the keeper without it.
 pub struct Ring {
-    words: AtomicPtr<AtomicU64>,
+    words: AtomicPtr<[AtomicU64; CAPACITY]>,
     /// Counts of words written and of words that may be written again.
     head: AtomicU64,
     tail: AtomicU64,
@@ -159,7 +205,7 @@ impl Ring {
         }
         // SAFETY: zeros are numbers.
         let words = unsafe { arena::zeroed::<AtomicU64>(CAPACITY) }?;
-        self.words.store(words.as_ptr().cast_mut(), Ordering::Relaxed);
+        self.words.store(words.as_ptr().cast_mut().cast(), Ordering::Relaxed);
         Some(())
     }
 
@@ -168,24 +214,22 @@ impl Ring {
         self.tail.store(0, Ordering::Relaxed);
     }
 
-    fn word(&self, at: u64) -> &AtomicU64 {
-        let words = self.words.load(Ordering::Relaxed);
-        // SAFETY: inside the memory of the ring, which stays. There is some: whoever has records has made it.
-        unsafe { &*words.wrapping_add(at as usize % CAPACITY) }
+    fn words(&self) -> &[AtomicU64; CAPACITY] {
+        // SAFETY: the memory of the ring, which stays. There is some: whoever has records has made it.
+        unsafe { &*self.words.load(Ordering::Relaxed) }
     }
 
     fn get(&self, at: u64) -> u64 {
-        self.word(at).load(Ordering::Relaxed)
+        self.words()[at as usize % CAPACITY].load(Ordering::Relaxed)
     }
 
     fn put(&self, at: u64, value: u64) {
-        self.word(at).store(value, Ordering::Relaxed);
+        self.words()[at as usize % CAPACITY].store(value, Ordering::Relaxed);
     }
 
     /// Keeps a launch, which lies before that gate. `None`: there is no room.
     pub fn push(&self, launch: &Launch, gate: u32) -> Option<()> {
-        let size = HEAD + launch.attribute_count * size_of::<Attribute>() / 8 + launch.parameter_words;
-        let head = self.head.load(Ordering::Relaxed);
+        let (size, head) = (size(launch), self.head.load(Ordering::Relaxed));
         if head + size as u64 - self.tail.load(Ordering::Relaxed) > CAPACITY as u64 {
             return None;
         }
@@ -199,7 +243,7 @@ impl Ring {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         let ([gx, gy, gz], [bx, by, bz]) = (launch.grid, launch.block);
         let head: [u64; HEAD] = [
-            pair(size as u32, launch.attribute_count as u32),
+            pair(size as u32, launch.attributes.count() as u32),
             pair(launch.serial, gate),
             launch.kernel.expose_provenance() as u64,
             ptr::from_ref(launch.frame).expose_provenance() as u64,
@@ -209,16 +253,18 @@ impl Ring {
             pair(launch.shared, launch.attempts << 1 | u32::from(launch.rule == Rule::Ordered)),
             launch.marks,
         ];
-        let attributes = launch.attributes[..launch.attribute_count].as_flattened();
-        let parameters = &launch.parameters[..launch.parameter_words];
-        let words = head.iter().chain(attributes).chain(parameters);
-        (at..).zip(words).for_each(|(at, word)| self.put(at, *word));
+        let (words, mut at) = (self.words(), at as usize);
+        for part in [&head, launch.attributes.all(), launch.parameters.all()] {
+            for word in part {
+                words[at % CAPACITY].store(*word, Ordering::Relaxed);
+                at += 1;
+            }
+        }
     }
 
     /// Forgets the record that was written last: the driver has refused the launch.
     pub fn pop(&self, launch: &Launch) {
-        let size = HEAD + launch.attribute_count * size_of::<Attribute>() / 8 + launch.parameter_words;
-        self.head.store(self.head.load(Ordering::Relaxed) - size as u64, Ordering::Release);
+        self.head.store(self.head.load(Ordering::Relaxed) - size(launch) as u64, Ordering::Release);
     }
 
     /// Frees the records of launches before a gate that was passed; how many they were. Under the lane's lock.
@@ -289,16 +335,23 @@ impl Ring {
         launch.rule = if flags & 1 == 1 { Rule::Ordered } else { Rule::Plain };
         launch.attempts = flags >> 1;
         launch.marks = self.get(at.0 + 8);
-        launch.attribute_count = attributes as usize;
         let mut from = at.0 + HEAD as u64;
-        for word in launch.attributes[..launch.attribute_count].as_flattened_mut() {
-            *word = self.get(from);
-            from += 1;
-        }
-        launch.parameter_words = (at.0 + self.size(at) - from) as usize;
-        for word in &mut launch.parameters[..launch.parameter_words] {
-            *word = self.get(from);
-            from += 1;
+        let end = at.0 + self.size(at);
+        self.read_words(&mut from, u64::from(attributes), &mut launch.attributes);
+        let parameters = end - from;
+        self.read_words(&mut from, parameters, &mut launch.parameters);
+    }
+
+    fn read_words<const MOST: usize>(&self, from: &mut u64, count: u64, words: &mut Words<MOST>) {
+        words.shorten(0);
+        for word in words.grow(count as usize).into_iter().flatten() {
+            *word = self.get(*from);
+            *from += 1;
         }
     }
+}
+
+/// How many words the record of a launch has.
+fn size(launch: &Launch) -> usize {
+    HEAD + launch.attributes.count() + launch.parameters.count()
 }

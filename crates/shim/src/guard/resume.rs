@@ -10,8 +10,8 @@
 //! for another. Whoever stops again meanwhile stops the helper's launches too; the next resume goes on from there.
 
 use cuda_abi::CUdevice;
-use model::Nanos;
-use telemetry::Counter;
+use model::{Nanos, Rung};
+use telemetry::{Counter, What};
 
 use super::certificate::{self, Promise, Strikes};
 use super::control::{Aways, Control, LANES};
@@ -22,7 +22,7 @@ use super::record::Launch;
 use super::site::{self, SITES, Site};
 use super::{extent, watchdog};
 use crate::twins::{self, sample};
-use crate::watch;
+use crate::{tenancy, watch};
 
 /// How long to sleep when there is nothing to do.
 const IDLE: Nanos = Nanos::from_millis(250);
@@ -48,6 +48,8 @@ pub struct Counts {
     pub relaunched: u64,
     pub rounds: u64,
     pub watchdog: u64,
+    /// Times that work was let go on.
+    pub resumes: u64,
     /// Stops that took longer than promised.
     pub broken: u64,
     /// Of those that were cut, the ones of which some blocks had run, as far as somebody looks: it costs a look at the marks.
@@ -138,9 +140,18 @@ impl Steward {
         self.stages.iter().all(|stage| stage.phase == Phase::Running && stage.job.is_none())
     }
 
-    /// The stop word was raised by somebody else and its reason is gone: whatever phase this is, something may be cut.
+    /// Whether nothing runs, or soon will not. Who resumes has work on the GPU: what was not cut ran all the time, and until the last of it
+    /// has been seen to be whole, many requests may pass.
+    pub fn is_stopped(&self) -> bool {
+        let stopped = |stage: &Stage| matches!(stage.phase, Phase::Stopping { .. } | Phase::Stopped);
+        self.stages.iter().any(stopped)
+    }
+
+    /// The stop word was raised by somebody else and its reason is gone: whatever phase this is, something may be cut. Where there has never
+    /// been a site nobody would find out that nothing is.
     pub fn doubt(&mut self) {
-        for stage in self.stages.iter_mut().filter(|stage| stage.phase == Phase::Running) {
+        let runs = |stage: &&mut Stage| stage.generation != 0 && stage.phase == Phase::Running;
+        for stage in self.stages.iter_mut().filter(runs) {
             stage.phase = Phase::Stopped;
         }
     }
@@ -254,6 +265,7 @@ impl Steward {
     fn begin_stop(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<Nanos> {
         // Even if it takes longer than we wait: it may be raised later.
         self.stages[place].phase = Phase::Stopped;
+        tenancy::tell(site.device(), What::Stopping { rung: Rung::Guard });
         site.set_stopped(true);
         site.control.set_stop(1)?;
         self.put_targets(place, site);
@@ -276,10 +288,11 @@ impl Steward {
     /// Looks whether the last block has left.
     fn drain(&mut self, place: usize, site: &'static Site, since: Nanos, now: Nanos) -> Option<Nanos> {
         let targets = self.stages[place].targets;
-        if site.lanes().all(|lane| has_arrived(lane, targets[lane.number()])) {
+        if site.lanes().all(|lane| is_still(lane, targets[lane.number()])) {
             self.stages[place].phase = Phase::Stopped;
             self.stages[place].still = None;
             self.drained = Some(now.since(since));
+            tenancy::tell(site.device(), What::Stopped { rung: Rung::Guard, took: now.since(since) });
             if let Some(promise) = self.stages[place].promise.take() {
                 self.counts.broken += u64::from(self.strikes.judge(&promise, now.since(since)));
             }
@@ -296,36 +309,47 @@ impl Steward {
         again: &mut dyn FnMut() -> bool,
         now: Nanos,
     ) -> Option<Nanos> {
-        site.control.set_stop(0)?;
+        let aways = site.control.lower()?;
         if again() {
             // Whoever has work said so before he raised the word, which we may have lowered under his hands.
             site.control.set_stop(1)?;
             return Some(SOON);
         }
         site.set_stopped(false);
+        self.counts.resumes += 1;
+        tenancy::tell(site.device(), What::Resumed { rung: Rung::Guard });
         self.put_targets(place, site);
         self.stages[place].phase = Phase::Resuming { since: now };
-        self.resume(place, site, now, now)
+        self.make_again(place, site, &aways, now)?;
+        Some(SOON)
+    }
+
+    /// Has what was cut in lanes that stand at a gate made again, as far as the away words tell of it.
+    fn make_again(&mut self, place: usize, site: &'static Site, aways: &Aways<'_>, now: Nanos) -> Option<()> {
+        if self.stages[place].job.is_some() {
+            return Some(());
+        }
+        let targets = self.stages[place].targets;
+        let mut plan = Plan::new();
+        site.lanes()
+            .filter(|lane| stands(lane, &targets) && is_cut(aways, lane))
+            .for_each(|lane| plan.add(lane, Part::All));
+        self.begin_job(place, site, plan, aways, site.control.stop(), now)
     }
 
     /// Looks which lanes stand at a gate, and has what was cut made again.
     fn resume(&mut self, place: usize, site: &'static Site, since: Nanos, now: Nanos) -> Option<Nanos> {
         let targets = self.stages[place].targets;
-        let pending = |lane: &Lane| !lane.has_passed(targets[lane.number()]);
-        if !site.lanes().any(|lane| pending(&lane)) && self.stages[place].job.is_none() {
+        if site.lanes().all(|lane| lane.has_passed(targets[lane.number()]))
+            && self.stages[place].job.is_none()
+        {
             self.stages[place].phase = Phase::Running;
             self.stages[place].still = None;
             return Some(IDLE);
         }
-        let stands = |lane: &Lane| pending(lane) && lane.arrived() != lane.passed();
-        if self.stages[place].job.is_none() && site.lanes().any(|lane| stands(&lane)) {
+        if self.stages[place].job.is_none() && site.lanes().any(|lane| stands(&lane, &targets)) {
             let aways = site.control.aways()?;
-            let mut plan = Plan::new();
-            site.lanes()
-                .filter(stands)
-                .filter(|lane| is_cut(&aways, lane))
-                .for_each(|lane| plan.add(lane, Part::All));
-            self.begin_job(place, site, plan, &aways, site.control.stop(), now)?;
+            self.make_again(place, site, &aways, now)?;
         }
         self.watch_over(place, site, now)?;
         Some(pace(now.since(since)))
@@ -349,14 +373,11 @@ impl Steward {
     /// Looks whether the job is done.
     fn tend_job(&mut self, place: usize, site: &'static Site, now: Nanos) -> Nanos {
         let Some(job) = self.stages[place].job.take() else { return IDLE };
-        let done = job.is_done(site).then(|| site.control.aways()).flatten();
-        let finished = done.and_then(|aways| {
+        if job.is_done(site) {
             if job.frees() {
-                job.demote(site, &aways);
+                job.demote(site);
             }
-            job.finish(site, &aways)
-        });
-        if let Some(whole) = finished {
+            let whole = job.is_whole(site);
             let stage = &mut self.stages[place];
             if !whole && matches!(stage.phase, Phase::Resuming { .. }) {
                 // Somebody has raised the word since it was lowered. If he has no more work, it must be lowered again.
@@ -394,8 +415,14 @@ fn arrivals(site: &'static Site) -> u32 {
     site.lanes().fold(0, |sum: u32, lane| sum.wrapping_add(lane.arrived()))
 }
 
-pub fn has_arrived(lane: Lane, gate: u32) -> bool {
-    super::marks::has_passed(lane.arrived(), gate)
+/// Whether nothing of a lane is on the GPU that was launched before that gate: it has arrived there, or waits at an earlier one.
+pub fn is_still(lane: Lane, gate: u32) -> bool {
+    super::marks::has_passed(lane.arrived(), gate) || lane.arrived() != lane.passed()
+}
+
+/// Whether a lane has a gate to pass yet, and waits at one.
+fn stands(lane: &Lane, targets: &[u32; LANES]) -> bool {
+    !lane.has_passed(targets[lane.number()]) && lane.arrived() != lane.passed()
 }
 
 fn is_cut(aways: &Aways<'_>, lane: &Lane) -> bool {

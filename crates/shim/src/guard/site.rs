@@ -12,14 +12,24 @@ use super::control::{Control, LANES};
 use super::driver;
 use super::lane::{Lane, State};
 use super::marks::Marks;
+use super::set::Set;
 use crate::lock::{Held, Lock};
 use crate::log::say;
 use crate::tenancy::key::Key;
+use crate::twins::Home;
 use crate::watch;
 
 pub const SITES: usize = 8;
 
-static ALL: [Site; SITES] = [const { Site::new() }; SITES];
+static ALL: [Site; SITES] = {
+    let mut all = [const { Site::new(0) }; SITES];
+    let mut place = 0;
+    while place < SITES {
+        all[place].place = place as u32;
+        place += 1;
+    }
+    all
+};
 /// So many places were ever taken. Zero in a process that guards nothing.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static LOCK: Lock = Lock::new();
@@ -28,6 +38,8 @@ static LOCK: Lock = Lock::new();
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 pub struct Site {
+    /// Its index among all.
+    place: u32,
     /// Zero: nobody's.
     context: AtomicUsize,
     device: AtomicI32,
@@ -42,6 +54,10 @@ pub struct Site {
     pub control: Control,
     pub marks: Marks,
     pub lanes: [State; LANES],
+    /// The lanes that are some stream's.
+    pub used: Set,
+    /// The lanes that have launches without a gate behind them.
+    pub ungated: Set,
 }
 
 /// All sites that are in use.
@@ -72,6 +88,11 @@ pub fn of(context: usize) -> Option<&'static Site> {
     used().iter().find(|site| context != 0 && site.context() == context)
 }
 
+/// Whether the context of that number is there.
+pub fn is_there(home: Home) -> bool {
+    all().any(|site| site.home() == home)
+}
+
 /// The site of a context, which is current in the calling thread. It is made if there is none.
 pub fn make(context: usize) -> Option<&'static Site> {
     if let Some(site) = of(context) {
@@ -98,8 +119,9 @@ pub fn make(context: usize) -> Option<&'static Site> {
 }
 
 impl Site {
-    const fn new() -> Site {
+    const fn new(place: u32) -> Site {
         Site {
+            place,
             context: AtomicUsize::new(0),
             device: AtomicI32::new(-1),
             generation: AtomicU32::new(0),
@@ -109,6 +131,8 @@ impl Site {
             control: Control::new(),
             marks: Marks::new(),
             lanes: [const { State::new() }; LANES],
+            used: Set::new(),
+            ungated: Set::new(),
         }
     }
 
@@ -141,6 +165,12 @@ impl Site {
 
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
+    }
+
+    /// A number that no other context ever has: the place, counted from one, and how many contexts were here before.
+    #[inline]
+    pub fn home(&self) -> Home {
+        u64::from(self.place + 1) << 32 | u64::from(self.generation())
     }
 
     pub fn set_stopped(&self, stopped: bool) {
@@ -185,7 +215,7 @@ impl Site {
 
     /// The lanes that are in use.
     pub fn lanes(&'static self) -> impl Iterator<Item = Lane> {
-        (0..LANES).map(move |number| Lane::at(self, number)).filter(|lane| lane.is_used())
+        self.used.all().map(move |number| Lane::at(self, number)).filter(|lane| lane.is_used())
     }
 
     #[inline]
@@ -209,6 +239,8 @@ pub fn in_child() {
         site.control.forget();
         site.marks.forget();
         site.lanes.iter().for_each(State::in_child);
+        site.used.clear();
+        site.ungated.clear();
     }
     USED.store(0, Ordering::Relaxed);
     REFUSED.store(0, Ordering::Relaxed);

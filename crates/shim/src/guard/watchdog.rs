@@ -12,7 +12,7 @@ use model::Nanos;
 use super::control::{Aways, LANES};
 use super::job::{Part, Plan};
 use super::lane::Lane;
-use super::resume::has_arrived;
+use super::resume::is_still;
 use super::site::Site;
 
 /// Longer than any block that can sensibly be stopped at its end.
@@ -24,7 +24,7 @@ pub fn is_due(since: Nanos, now: Nanos) -> bool {
 
 /// What to make again, for lanes that should have arrived at these gates.
 pub fn plan(site: &'static Site, targets: &[u32; LANES], aways: &Aways<'_>) -> Plan {
-    let late = |lane: &Lane| !has_arrived(*lane, targets[lane.number()]);
+    let late = |lane: &Lane| !is_still(*lane, targets[lane.number()]);
     let cut = |lane: &Lane| aways.lane(lane.number()) != 0;
     let mut plan = Plan::new();
     if !site.lanes().any(|lane| late(&lane)) {

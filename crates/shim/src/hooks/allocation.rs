@@ -8,6 +8,7 @@ use cuda_abi::{CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR, CUstream};
 use telemetry::{AllocationKind, Counter};
 
 use crate::entry::{Raw, Seen};
+use crate::memory::shape;
 
 impl Seen {
     fn allocated(&self, kind: AllocationKind, bytes: usize) {
@@ -64,22 +65,12 @@ pub fn cuMemAllocPitch<A, B, C>(seen: &Seen, _: A, pitch: Raw<*mut c_uint>, _: B
 
 pub fn cuArrayCreate_v2<A>(seen: &Seen, _: A, shape: Raw<*const CUDA_ARRAY_DESCRIPTOR>) {
     let Some(shape) = shape.read() else { return };
-    let elements = shape.Width.saturating_mul(shape.Height.max(1));
-    seen.allocated(AllocationKind::Device, element_bytes(shape.Format.0, shape.NumChannels, elements));
+    seen.allocated(AllocationKind::Device, shape::array(&shape, 1) as usize);
 }
 
 pub fn cuArray3DCreate_v2<A>(seen: &Seen, _: A, shape: Raw<*const CUDA_ARRAY3D_DESCRIPTOR>) {
     let Some(shape) = shape.read() else { return };
-    let elements = shape.Width.saturating_mul(shape.Height.max(1)).saturating_mul(shape.Depth.max(1));
-    seen.allocated(AllocationKind::Device, element_bytes(shape.Format.0, shape.NumChannels, elements));
-}
-
-/// The plain formats; what block-compressed and planar ones take, the driver knows.
-fn element_bytes(format: c_uint, channels: c_uint, elements: usize) -> usize {
-    const BYTES: [(c_uint, usize); 8] =
-        [(0x01, 1), (0x02, 2), (0x03, 4), (0x08, 1), (0x09, 2), (0x0a, 4), (0x10, 2), (0x20, 4)];
-    let bytes = BYTES.iter().find(|(known, _)| *known == format).map_or(1, |(_, bytes)| *bytes);
-    elements.saturating_mul(bytes).saturating_mul(channels as usize)
+    seen.allocated(AllocationKind::Device, shape::array(&shape, 1) as usize);
 }
 
 super::count_calls! {

@@ -2,17 +2,49 @@
 
 #![allow(non_snake_case)]
 
-use cuda_abi::CUdevice;
+use cuda_abi::{CUcontext, CUdevice};
 use telemetry::Counter;
 
 use crate::entry::{Raw, Seen};
-use crate::tenancy;
+use crate::{memory, tenancy};
 
 super::count_calls! {
     ContextsCreated: cuGreenCtxCreate(A, B, C, D);
-    ContextsDestroyed: cuCtxDestroy(A), cuCtxDestroy_v2(A), cuGreenCtxDestroy(A);
-    PrimaryContextsReleased: cuDevicePrimaryCtxRelease(A), cuDevicePrimaryCtxRelease_v2(A);
+    ContextsDestroyed: cuGreenCtxDestroy(A);
     ExportTables: cuGetExportTable(A, B);
+}
+
+pub fn cuCtxDestroy(seen: &Seen, context: Raw<CUcontext>) {
+    seen.count(Counter::ContextsDestroyed);
+    memory::context_ended(context.value());
+}
+
+pub use self::cuCtxDestroy as cuCtxDestroy_v2;
+
+/// As good as destroyed: nobody attaches to contexts since CUDA 4.
+pub fn cuCtxDetach(_: &Seen, context: Raw<CUcontext>) {
+    memory::context_ended(context.value());
+}
+
+pub fn cuDevicePrimaryCtxRelease(seen: &Seen, device: Raw<CUdevice>) {
+    seen.count(Counter::PrimaryContextsReleased);
+    memory::primary_released(device.value());
+}
+
+pub use self::cuDevicePrimaryCtxRelease as cuDevicePrimaryCtxRelease_v2;
+
+pub fn cuDevicePrimaryCtxReset(_: &Seen, device: Raw<CUdevice>) {
+    memory::primary_ended(device.value());
+}
+
+pub use self::cuDevicePrimaryCtxReset as cuDevicePrimaryCtxReset_v2;
+
+pub fn cuDevicePrimaryCtxRetain(seen: &Seen, context: Raw<*mut CUcontext>, device: Raw<CUdevice>) {
+    seen.count(Counter::PrimaryContextsRetained);
+    if let Some(context) = context.written() {
+        memory::primary_retained(device.value(), context);
+    }
+    tenancy::arrived(device.value());
 }
 
 /// Functions whose last argument is the device on which there is a context now.
@@ -27,7 +59,6 @@ macro_rules! contexts {
 contexts! {
     ContextsCreated:
         cuCtxCreate(A, B), cuCtxCreate_v2(A, B), cuCtxCreate_v3(A, B, C, D), cuCtxCreate_v4(A, B, C);
-    PrimaryContextsRetained: cuDevicePrimaryCtxRetain(A);
 }
 
 pub fn cuCtxSynchronize(seen: &Seen) {

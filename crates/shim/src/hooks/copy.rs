@@ -30,7 +30,9 @@ impl Seen {
     /// its way.
     fn copied_at_once(&self, kind: CopyKind) {
         self.handed_over(ptr::null_mut());
-        if kind != CopyKind::HostToDevice {
+        if kind == CopyKind::HostToDevice {
+            tenancy::all_but_done(ptr::null_mut(), self.per_thread());
+        } else {
             tenancy::waited(ptr::null_mut(), self.per_thread());
         }
     }

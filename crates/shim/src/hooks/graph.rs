@@ -10,9 +10,10 @@ use cuda_abi::{
     CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1,
     CUgraph, CUgraphExec, CUgraphNode, CUgraphNodeParams, CUstream,
 };
-use telemetry::{Counter, LaunchKind, Note};
+use telemetry::{Counter, LaunchKind, Note, What};
 
 use crate::entry::{Raw, Seen};
+use crate::tenancy;
 
 pub fn cuGraphLaunch(seen: &Seen, exec: Raw<CUgraphExec>, stream: Raw<CUstream>) {
     if seen.captured(stream.value()) {
@@ -20,7 +21,9 @@ pub fn cuGraphLaunch(seen: &Seen, exec: Raw<CUgraphExec>, stream: Raw<CUstream>)
     }
     seen.handed_over(stream.value());
     seen.count(Counter::launches(LaunchKind::Graph, seen.stream(stream.handle())));
-    seen.watch.frames.launched(exec.handle(), seen.watch);
+    let kernels = seen.watch.frames.launched(exec.handle(), seen.watch);
+    tenancy::launched(kernels);
+    seen.tell(stream.value(), |stream| What::Graph { stream, kernels });
 }
 
 fn capture_began(seen: &Seen) {

@@ -9,19 +9,41 @@ use cuda_abi::{
     CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_STREAM_CAPTURE_STATUS_ACTIVE, CUDA_LAUNCH_PARAMS, CUDA_SUCCESS,
     CUfunction, CUlaunchConfig, CUstream, CUstreamCaptureStatus,
 };
-use telemetry::{Counter, LaunchKind, StreamKind};
+use telemetry::{Counter, Event, LaunchKind, NO_KERNEL, StreamKind, What};
 
-use crate::entry::{Raw, Seen};
+use crate::entry::{self, Raw, Seen};
+use crate::watch::Watch;
 use crate::{next, tenancy};
 
-impl Seen {
-    /// Whether what was handed to a stream went into a graph and has not run. The default stream cannot be captured, and
+impl Watch {
+    /// Whether what is handed to a stream goes into a graph and does not run. The default stream cannot be captured, and
     /// to ask about it while another is would be an error.
     #[inline]
+    pub fn captured(&self, stream: CUstream, per_thread: bool) -> bool {
+        self.frames.captures.load(Ordering::Relaxed) != 0
+            && entry::stream_kind(stream.addr(), per_thread) != StreamKind::Default
+            && is_capturing(stream, per_thread)
+    }
+}
+
+#[cold]
+fn is_capturing(stream: CUstream, per_thread: bool) -> bool {
+    let mut status = CUstreamCaptureStatus(0);
+    let result = if per_thread {
+        // SAFETY: a stream that the driver uses, and a place for the answer.
+        unsafe { next::call::cuStreamIsCapturing_ptsz(stream, &mut status) }
+    } else {
+        // SAFETY: a stream that the driver uses, and a place for the answer.
+        unsafe { next::call::cuStreamIsCapturing(stream, &mut status) }
+    };
+    result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE
+}
+
+impl Seen {
+    /// Whether what was handed to a stream went into a graph and has not run.
+    #[inline]
     pub fn captured(&self, stream: CUstream) -> bool {
-        self.watch.frames.captures.load(Ordering::Relaxed) != 0
-            && self.stream(stream.addr()) != StreamKind::Default
-            && self.is_capturing(stream)
+        self.watch.captured(stream, self.per_thread())
     }
 
     /// Tells the tenancy of work that will run.
@@ -30,33 +52,33 @@ impl Seen {
         tenancy::handed_over(stream, self.per_thread());
     }
 
-    #[cold]
-    fn is_capturing(&self, stream: CUstream) -> bool {
-        let mut status = CUstreamCaptureStatus(0);
-        let result = if self.per_thread() {
-            // SAFETY: a stream that the driver has just used, and a place for the answer.
-            unsafe { next::call::cuStreamIsCapturing_ptsz(stream, &mut status) }
-        } else {
-            // SAFETY: a stream that the driver has just used, and a place for the answer.
-            unsafe { next::call::cuStreamIsCapturing(stream, &mut status) }
-        };
-        result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE
-    }
-
     #[inline]
     fn kernel(&self, kind: LaunchKind, stream: CUstream, function: usize, blocks: u64) {
         if self.captured(stream) {
             return self.count(Counter::KernelsCaptured);
         }
         self.handed_over(stream);
+        tenancy::launched(1);
         self.count(Counter::launches(kind, self.stream(stream.addr())));
         let Some(frame) = self.watch.frames.function(function) else {
+            self.tell(stream, |stream| What::Launch { kernel: NO_KERNEL, stream, blocks });
             return self.count(Counter::KernelsUnknown);
         };
-        match frame.learned(self.watch).and_then(|learned| learned.kernel) {
+        let kernel = frame.learned(self.watch).and_then(|learned| learned.kernel);
+        let index = kernel.map_or(NO_KERNEL, |kernel| kernel.index());
+        self.tell(stream, |stream| What::Launch { kernel: index, stream, blocks });
+        match kernel {
             Some(kernel) => kernel.launched(blocks),
             None => self.count(Counter::KernelsUnlisted),
         }
+    }
+
+    /// Writes down what was handed to a stream, which is known there by a number.
+    #[inline]
+    pub fn tell(&self, stream: CUstream, what: impl FnOnce(u16) -> What) {
+        let Some(log) = self.watch.events else { return };
+        let what = what(tenancy::key::Key::new(stream.addr(), self.per_thread()).short());
+        log.write(&Event { time: board::now(), post: tenancy::number_here(), what });
     }
 }
 

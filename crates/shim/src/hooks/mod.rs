@@ -105,7 +105,8 @@ mod watched {
     };
     pub use super::context::{
         cuCtxCreate, cuCtxCreate_v2, cuCtxCreate_v3, cuCtxCreate_v4, cuCtxDestroy, cuCtxDestroy_v2,
-        cuCtxSynchronize, cuCtxSynchronize_v2, cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2,
+        cuCtxDetach, cuCtxSynchronize, cuCtxSynchronize_v2, cuDevicePrimaryCtxRelease,
+        cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2,
         cuDevicePrimaryCtxRetain, cuGetExportTable, cuGreenCtxCreate, cuGreenCtxDestroy, cuInit,
     };
     pub use super::copy::{

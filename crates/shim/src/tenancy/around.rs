@@ -75,7 +75,10 @@ macro_rules! before {
 }
 before! {
     stream_ends { fn cuStreamDestroy(stream: CUstream); fn cuStreamDestroy_v2(stream: CUstream); }
-    context_ends { fn cuCtxDestroy(context: CUcontext); fn cuCtxDestroy_v2(context: CUcontext); }
+    context_ends {
+        fn cuCtxDestroy(context: CUcontext); fn cuCtxDestroy_v2(context: CUcontext);
+        fn cuCtxDetach(context: CUcontext);
+    }
     context_of_device_ends {
         fn cuDevicePrimaryCtxRelease(device: CUdevice); fn cuDevicePrimaryCtxRelease_v2(device: CUdevice);
         fn cuDevicePrimaryCtxReset(device: CUdevice); fn cuDevicePrimaryCtxReset_v2(device: CUdevice);

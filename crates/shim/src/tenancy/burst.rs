@@ -3,12 +3,15 @@
 //! A burst begins when a stream that had nothing to do is given work, and ends when a synchronisation that covers the
 //! stream returns to the program: that is the time the program waited. Each stream has its own bursts. What nobody ever
 //! waits for is closed by the keeper and counted apart, without a time.
+//!
+//! While requests are marked by the program itself (`mark`), each of them is a burst, and nothing is guessed.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use model::Nanos;
 
 use super::key::{Key, spread};
+use super::mark::{Mark, Marks};
 
 const STREAMS: usize = 64;
 const NEAR: usize = 4;
@@ -17,7 +20,8 @@ const EVENTS: usize = 256;
 pub struct Bursts {
     streams: [Stream; STREAMS],
     events: [Event; EVENTS],
-    /// Streams with an open burst.
+    marks: Marks,
+    /// Streams with an open burst, and marks.
     open: AtomicUsize,
     /// When the process became busy.
     busy_since: AtomicU64,
@@ -66,9 +70,16 @@ impl Bursts {
         Bursts {
             streams: [const { Stream::new() }; STREAMS],
             events: [const { Event::new() }; EVENTS],
+            marks: Marks::new(),
             open: AtomicUsize::new(0),
             busy_since: AtomicU64::new(0),
         }
+    }
+
+    /// In the child of a fork, which has been given nothing.
+    pub fn forget(&self) {
+        self.streams.iter().for_each(|stream| stream.since.store(0, Ordering::Relaxed));
+        self.open.store(0, Ordering::Relaxed);
     }
 
     /// A stream was given work.
@@ -76,7 +87,7 @@ impl Bursts {
     pub fn given(&self, key: Key, now: impl FnOnce() -> Nanos) -> Change {
         let Some(stream) = self.stream(key) else { return Change::None };
         stream.work.fetch_add(1, Ordering::Relaxed);
-        if stream.since.load(Ordering::Relaxed) != 0 {
+        if stream.since.load(Ordering::Relaxed) != 0 || self.marks.are_open() {
             return Change::None;
         }
         self.begin(stream, now())
@@ -91,6 +102,11 @@ impl Bursts {
         fence(Ordering::SeqCst);
         self.busy_since.store(now.0, Ordering::Relaxed);
         Change::Began { at: now }
+    }
+
+    /// Since when the process has been at work, if it is.
+    pub fn busy_since(&self) -> Option<Nanos> {
+        self.is_open().then(|| Nanos(self.busy_since.load(Ordering::Relaxed)))
     }
 
     /// Whether the process is at work, or about to be.
@@ -117,6 +133,24 @@ impl Bursts {
             return Change::None;
         }
         Change::Withdrawn { at: now(), since: Nanos(self.busy_since.load(Ordering::Relaxed)) }
+    }
+
+    /// The program says that a request begins; `None` if there are too many already.
+    pub fn mark(&self, now: Nanos) -> Option<(Mark, Change)> {
+        let mark = self.marks.begin(now)?;
+        Some((mark, self.announce(now)))
+    }
+
+    /// The program says that a request ends.
+    pub fn end_mark(&self, mark: Mark, now: Nanos) -> Change {
+        self.marks.end(mark).map_or(Change::None, |since| self.close(since, now))
+    }
+
+    /// In the child of a fork, where nobody has marked anything.
+    pub fn in_child(&self) {
+        self.marks.end_all(&mut |since| {
+            self.close(since, since);
+        });
     }
 
     /// The program has waited for a stream.
@@ -173,15 +207,22 @@ impl Bursts {
                 count += 1;
             }
         }
+        self.marks.abandon(self.work(), &mut |since| {
+            each(self.close(since, now));
+            count += 1;
+        });
         count
     }
 
     fn end(&self, stream: &Stream, now: Nanos) -> Change {
-        let since = stream.since.swap(0, Ordering::Relaxed);
-        if since == 0 {
-            return Change::None;
+        match stream.since.swap(0, Ordering::Relaxed) {
+            0 => Change::None,
+            since => self.close(Nanos(since), now),
         }
-        let lasted = now.since(Nanos(since));
+    }
+
+    fn close(&self, since: Nanos, now: Nanos) -> Change {
+        let lasted = now.since(since);
         let last = self.open.fetch_sub(1, Ordering::AcqRel) == 1;
         let idle = last.then(|| Nanos(self.busy_since.load(Ordering::Relaxed)));
         Change::Ended { at: now, lasted, idle }
@@ -287,6 +328,36 @@ mod tests {
         bursts.recorded(0x1000, Key(64));
         assert!(matches!(bursts.happened(0x1000, Nanos(40)), Change::Ended { lasted: Nanos(30), .. }));
         assert_eq!(bursts.happened(0x2000, Nanos(50)), Change::None);
+    }
+
+    #[test]
+    fn a_marked_request_is_one_burst_whatever_its_streams_do() {
+        let bursts = Bursts::new();
+        let (mark, began) = bursts.mark(Nanos(10)).unwrap();
+        assert_eq!(began, Change::Began { at: Nanos(10) });
+        for _ in 0..3 {
+            assert_eq!(bursts.given(Key(64), || panic!("nothing is guessed")), Change::None);
+            assert_eq!(bursts.waited(Key(64), Nanos(20)), Change::None);
+        }
+        assert!(bursts.is_open());
+        let (second, began) = bursts.mark(Nanos(30)).unwrap();
+        assert_eq!(began, Change::None);
+        let ended = Change::Ended { at: Nanos(40), lasted: Nanos(30), idle: None };
+        assert_eq!(bursts.end_mark(mark, Nanos(40)), ended);
+        assert_eq!(bursts.end_mark(mark, Nanos(41)), Change::None);
+        let ended = Change::Ended { at: Nanos(50), lasted: Nanos(20), idle: Some(Nanos(10)) };
+        assert_eq!(bursts.end_mark(second, Nanos(50)), ended);
+        assert_eq!(bursts.given(Key(64), || Nanos(60)), Change::Began { at: Nanos(60) });
+    }
+
+    #[test]
+    fn a_child_has_no_requests_of_its_parents() {
+        let bursts = Bursts::new();
+        let (mark, _) = bursts.mark(Nanos(10)).unwrap();
+        bursts.in_child();
+        assert!(!bursts.is_open());
+        assert_eq!(bursts.end_mark(mark, Nanos(20)), Change::None);
+        assert_eq!(bursts.given(Key(64), || Nanos(30)), Change::Began { at: Nanos(30) });
     }
 
     #[test]

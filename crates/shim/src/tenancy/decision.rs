@@ -21,26 +21,41 @@ pub struct Course {
     pub again: Nanos,
 }
 
-/// What the policy says to the tenant on this seat, whose work takes so long to stop.
+/// What the policy says to the tenant on this seat, in the shared domain, whose work takes so long to stop.
 pub fn course(seat: &Seat, certificate: Nanos, now: Nanos) -> Course {
+    let own = u32::from(seat.place().seat);
+    decide(seat, false, certificate, now, |_, decision| Course {
+        runs: runs(decision, own, certificate, now),
+        why: decision.why,
+        longest: decision.longest_at(now),
+        again: decision.again.min(decision.leaves_at(certificate)),
+    })
+}
+
+/// Gives what is known and what the policy makes of it. `exclusive`: one at a time has work on the GPU, and who asks has its turn.
+pub fn decide<T>(
+    seat: &Seat,
+    exclusive: bool,
+    certificate: Nanos,
+    now: Nanos,
+    then: impl FnOnce(&View, &Decision) -> T,
+) -> T {
     let board = seat.board();
     let own = u32::from(seat.place().seat);
     let mut latency = [NOBODY; MOST];
     let latency = gather(&mut latency, board.latency_tenants(now).map(in_view));
     let mut others = [NEEDY; MOST];
     let others = gather(&mut others, board.best_effort_tenants(now).map(|tenant| needy(&tenant)));
+    if exclusive {
+        // What others say of themselves may be from their last turn.
+        others.iter_mut().for_each(|tenant| tenant.runs = tenant.seat == own);
+    }
     if let Some(tenant) = others.iter_mut().find(|tenant| tenant.seat == own) {
         // Of ourselves we know more than the board.
         (tenant.wants, tenant.certificate) = (true, certificate);
     }
-    let view = View { now, exclusive: false, latency, best_effort: others, dials: board.dials() };
-    let decision = policy::decide(&view);
-    Course {
-        runs: runs(&decision, own, certificate, now),
-        why: decision.why,
-        longest: decision.longest_at(now),
-        again: decision.again.min(decision.leaves_at(certificate)),
-    }
+    let view = View { now, exclusive, latency, best_effort: others, dials: board.dials() };
+    then(&view, &policy::decide(&view))
 }
 
 fn runs(decision: &Decision, own: u32, certificate: Nanos, now: Nanos) -> bool {
@@ -70,6 +85,7 @@ const NOBODY: Latency = Latency {
     busy_until: Nanos::ZERO,
     next: Forecast::ANY_MOMENT,
     slack: Nanos::ZERO,
+    usual: Nanos::ZERO,
     deadline: None,
     solo: false,
 };
@@ -99,6 +115,7 @@ fn in_view(tenant: LatencySeat) -> Latency {
         busy_until: tenant.outlook.busy_until,
         next: tenant.outlook.next,
         slack: tenant.outlook.slack,
+        usual: tenant.usual,
         deadline: tenant.outlook.deadline,
         solo: tenant.outlook.solo,
     }

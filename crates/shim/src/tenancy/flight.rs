@@ -93,12 +93,13 @@ impl Flight {
         });
     }
 
-    /// The time in flight when `given` pieces of work have been handed over, as far as can be told.
-    pub fn time(&self, given: u64) -> Nanos {
+    /// The time in flight when `given` pieces of work have been handed over, as far as can be told. The first `not` of them do not
+    /// count, done or not.
+    pub fn time(&self, given: u64, not: u64) -> Nanos {
         let time = self.alone(|| {
             self.look();
             let pending = self.made.load(Ordering::Relaxed) != self.happened.load(Ordering::Relaxed);
-            let since = given.saturating_sub(self.done.load(Ordering::Relaxed));
+            let since = given.saturating_sub(self.done.load(Ordering::Relaxed).max(not));
             // With no mark that is still to happen nobody would ever learn that work was done.
             if pending { self.time_of(since) } else { Nanos::ZERO }
         });

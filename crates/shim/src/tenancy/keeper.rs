@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use board::{Condition, Rung, Seat, Terms, Why};
 use model::{Class, Domain, Nanos};
 use policy::slice;
+use telemetry::What;
 
 use super::lever::{Lever, Refusal};
 use super::membership::Membership;
@@ -21,7 +22,7 @@ use super::raise::Raiser;
 use super::shared::Shared;
 use super::turn::{STOP_AGAIN, Turn};
 use crate::log::say;
-use crate::{channels, guard, thread};
+use crate::{channels, guard, memory, thread};
 
 /// How often a keeper looks round that has nothing to do.
 const IDLE_ROUND: Nanos = Nanos::from_millis(250);
@@ -51,6 +52,8 @@ pub struct Keeper {
     setting: Option<Setting>,
     refusal: Option<Refusal>,
     paused: bool,
+    /// The seat that was told of, and the class on it.
+    seated: Option<(usize, Class)>,
     bursts_looked: Nanos,
     /// How much of what was handed over is in the tally.
     submissions: u64,
@@ -83,6 +86,7 @@ extern "C" fn keep(post: *mut c_void) -> *mut c_void {
         Awake::now()
     });
     post.set_gate(Gate::Open);
+    post.introduce();
     guard::let_go(Some(post.device()));
     let_go();
     ptr::null_mut()
@@ -104,6 +108,8 @@ pub fn retire() {
 }
 
 extern "C" fn at_exit() {
+    // By this thread: the keeper may not wake before the process is gone.
+    super::farewell();
     ENDING.store(true, Ordering::SeqCst);
     super::ring_all();
     for _ in 0..100 {
@@ -145,13 +151,14 @@ impl Keeper {
         Keeper {
             post,
             lever: Lever::None(Why::NoBoard),
-            membership: Membership::from_environment(),
+            membership: Membership::from_environment(post),
             turn: Turn::new(),
             shared: Shared::new(),
             raiser: Raiser::new(),
             setting: None,
             refusal: None,
             paused: false,
+            seated: None,
             bursts_looked: Nanos::ZERO,
             submissions: 0,
         }
@@ -176,11 +183,24 @@ impl Keeper {
         awake
     }
 
+    /// What threads have counted for themselves.
+    fn count(&mut self, seat: &Seat) {
+        let submissions = self.post.submissions();
+        seat.tally().submissions.add(submissions.wrapping_sub(self.submissions));
+        self.submissions = submissions;
+        seat.tally().launches.add(self.post.early_launches());
+        let runs = self.post.is_latency() || self.turn.runs() || self.shared.runs();
+        self.post.say_runs(runs && !self.paused);
+    }
+
     /// One round; gives how long to sleep.
     fn round(&mut self, now: Nanos) -> Nanos {
-        if self.membership.tend(self.post, now) {
+        let joined = self.membership.tend(self.post, now);
+        self.post.introduce();
+        if joined {
             self.turn.begin_anew(self.post);
             self.raiser.leave(&self.post.raise, None);
+            memory::seated(self.post.device());
             // What is under way is news to the new board.
             if let Some(seat) = self.post.seat().filter(|_| self.post.bursts.is_open()) {
                 seat.activate(now);
@@ -188,6 +208,7 @@ impl Keeper {
         }
         let terms = self.membership.terms(self.post.seat());
         self.post.be(terms.class);
+        self.tell_seat(&terms);
         self.tend_words(&terms);
         self.tend_lever(&terms, now);
         let rest = match (self.post.seat(), self.membership.keeps_waiting()) {
@@ -206,9 +227,7 @@ impl Keeper {
         if let Some(seat) = self.post.seat() {
             seat.beat(now);
             seat.say(self.condition(&terms));
-            let submissions = self.post.submissions();
-            seat.tally().submissions.add(submissions.wrapping_sub(self.submissions));
-            self.submissions = submissions;
+            self.count(seat);
         }
         rest.min(self.membership.due(now))
     }
@@ -234,6 +253,17 @@ impl Keeper {
         }
     }
 
+    /// Says as what it has come to which seat, and when that changes.
+    fn tell_seat(&mut self, terms: &Terms) {
+        let Some(seat) = self.post.seat() else { return };
+        let (class, domain) = (terms.class, seat.board().domain());
+        let seated = Some((ptr::from_ref(seat).addr(), class));
+        if self.seated != seated {
+            self.seated = seated;
+            self.post.tell(What::Seated { class, domain });
+        }
+    }
+
     /// In the shared domain a latency tenant raises the stop words of the others.
     fn tend_words(&mut self, terms: &Terms) {
         let raise = &self.post.raise;
@@ -255,6 +285,7 @@ impl Keeper {
     fn look_at_bursts(&mut self, seat: &Seat, now: Nanos) -> Nanos {
         if now.since(self.bursts_looked) >= IDLE_ROUND {
             self.bursts_looked = now;
+            self.post.look_for_end(now);
             let mut idle_since = None;
             let unended = self.post.bursts.abandon(now, &mut |change| {
                 if let super::burst::Change::Ended { idle: Some(since), .. } = change {
@@ -266,6 +297,7 @@ impl Keeper {
                 self.post.end(seat, now, since);
             }
         }
+        seat.tally().gpu_ns.add(self.post.spent(now).0);
         IDLE_ROUND
     }
 
@@ -276,10 +308,13 @@ impl Keeper {
             // A latency tenant had no use for one before.
             self.lever = Lever::find();
             if self.lever_of_turn().is_some_and(|lever| lever.stop().is_ok()) {
+                self.post.tell(What::Stopped { rung: model::Rung::Switch, took: board::now().since(now) });
                 self.turn.put_stopped();
             }
         }
         self.turn.leave(seat, now);
+        // What is stopped is not on the GPU.
+        self.post.spent(now);
         if is_shared(seat, &self.membership.terms(Some(seat))) {
             return self.shared.pause(self.post, seat, now).min(IDLE_ROUND);
         }

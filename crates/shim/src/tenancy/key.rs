@@ -37,6 +37,12 @@ impl Key {
         if self.is_of_thread() { PER_THREAD } else { self.0 }
     }
 
+    /// A short number that tells streams apart, but for a chance of one in thousands.
+    #[inline]
+    pub fn short(self) -> u16 {
+        spread(self.0, 1 << 16) as u16
+    }
+
     /// Where to look first, in a table of so many places.
     #[inline]
     pub fn place(self, places: usize) -> usize {

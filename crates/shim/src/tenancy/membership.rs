@@ -14,6 +14,7 @@ use rustix::net::RecvFlags;
 
 use super::post::Post;
 use crate::log::say;
+use crate::memory;
 use crate::surroundings::variable;
 
 const TRY_AGAIN: Nanos = Nanos::from_millis(500);
@@ -53,7 +54,7 @@ pub fn class() -> Class {
 }
 
 impl Membership {
-    pub fn from_environment() -> Membership {
+    pub fn from_environment(post: &Post) -> Membership {
         let on_loss = match variable(c"EBB_ON_DAEMON_LOSS").map(CStr::to_bytes) {
             Some(b"block") => OnLoss::Block,
             Some(b"exit") => OnLoss::Exit,
@@ -64,6 +65,7 @@ impl Membership {
             weight: number(c"EBB_WEIGHT", 1),
             priority: number(c"EBB_PRIORITY", 0),
             slo: Some(Nanos(number(c"EBB_SLO_P99", 0))).filter(|slo| slo.0 > 0),
+            memory: memory::asked(post.device()),
             paused: false,
         };
         Membership { asked, on_loss, connection: None, next: Nanos::ZERO, lost: false, losses: 0 }
@@ -112,12 +114,13 @@ impl Membership {
     fn join(&mut self, post: &Post) -> bool {
         let Some(socket) = variable(c"EBB_SOCKET") else { return false };
         let mut program = [0; 256];
-        let Terms { class, weight, priority, slo, .. } = self.terms(post.seat());
+        let Terms { class, weight, priority, slo, memory, .. } = self.terms(post.seat());
         let registration = Registration {
             class,
             weight: weight.clamp(1, HIGHEST_WEIGHT),
             priority: priority.min(HIGHEST_PRIORITY),
             slo,
+            memory,
             name: Label::new(variable(c"EBB_NAME").map_or(b"", CStr::to_bytes)),
             program: Label::new(crate::watch::command_line(&mut program)),
             ..Registration::new(post.gpu(), tenant())
@@ -146,6 +149,7 @@ impl Membership {
         if let Some(seat) = post.seat() {
             seat.tally().daemon_losses.add(1);
         }
+        post.tell(telemetry::What::Left);
         say!("the daemon is gone");
         if self.on_loss == OnLoss::Exit {
             // So the program wished; it may still tidy up.
@@ -169,7 +173,7 @@ fn number<T: std::str::FromStr>(name: &CStr, otherwise: T) -> T {
 }
 
 /// Which tenant this process belongs to; one that nobody named is one by itself.
-fn tenant() -> u64 {
+pub fn tenant() -> u64 {
     let named = variable(c"EBB_TENANT").and_then(|text| u64::from_str_radix(text.to_str().ok()?, 16).ok());
     named.unwrap_or_else(|| u64::from(rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()))
 }

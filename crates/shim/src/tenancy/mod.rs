@@ -8,38 +8,46 @@
 //! * `post`: the gate, the marks, the bell
 //! * `keeper`: the thread and its rounds; `membership` (daemon and seat), `turn` (the best-effort token)
 //! * `shared`: a best-effort tenant of the shared domain, who stops between blocks (`guard`) and takes no turns
+//! * `account`, `meter`: what it has launched, and for how long it has had work
 //! * `streams`, `flight`: what was handed over, and how much time of it is in flight
-//! * `burst`: when a latency tenant is at work; `outlook`: what it says of what is to come; `raise`: how it stops others, in
+//! * `burst`: when a latency tenant is at work; `mark`: what the program itself says of that; `outlook`: what it says of what is to come; `raise`: how it stops others, in
 //!   the shared domain; `priority`: its streams there
-//! * `decision`: what the policy says to a best-effort tenant
+//! * `decision`: what the policy says to a best-effort tenant; `aside`: how one of the isolated domain keeps away from requests
 //! * `lever`: the switch rung: the slice of this process, and stopping it in the middle of a kernel
+//! * `tell`: what is written down of all this, for whoever asks later why a request was late
 //! * `around`: functions of the driver before which something has to be done here
 
+mod account;
 pub mod around;
+mod aside;
 mod burst;
 mod decision;
 mod flight;
 mod keeper;
 pub mod key;
 mod lever;
+mod mark;
 mod membership;
+mod meter;
 mod outlook;
 mod post;
 pub mod priority;
 mod raise;
 mod shared;
 mod streams;
+mod tell;
 mod turn;
 
 pub use keeper::{Awake, follow_the_end};
+pub use tell::{event_log, number_here, number_of, tell};
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use board::Gpu;
+use board::{Gpu, Seat};
 use cuda_abi::{CUDA_SUCCESS, CUdevice, CUstream, CUuuid};
 use key::Key;
-use model::Nanos;
+use model::{Nanos, Rung};
 use post::Post;
 
 use crate::lock::Lock;
@@ -83,10 +91,12 @@ fn take(device: CUdevice) {
     }
     let post = &POSTS[count];
     post.prepare(device, gpu, membership::class());
+    tell::introduce(count, gpu);
     // SYNC(posts): whoever counts the post sees it prepared.
     TAKEN.store(count + 1, Ordering::Release);
     if !keeper::start(post) {
         post.set_gate(post::Gate::Open);
+        post.introduce();
     }
 }
 
@@ -105,8 +115,19 @@ fn is_alone() -> bool {
     taken().len() == 1
 }
 
+/// This process's seat at a device, if it has one. A process that is about to get one waits for it, for a while.
+pub fn seat_at(device: CUdevice) -> Option<&'static Seat> {
+    let post = taken().iter().find(|post| post.device() == device)?;
+    post.seat_when_introduced().filter(|seat| seat.is_mine())
+}
+
 fn ring_all() {
     taken().iter().for_each(Post::ring);
+}
+
+/// The program ends in the ordinary way.
+fn farewell() {
+    taken().iter().for_each(Post::farewell);
 }
 
 fn uuid(device: CUdevice) -> Option<Gpu> {
@@ -174,15 +195,16 @@ impl Drop for Inside {
     }
 }
 
-/// A thread is about to hand over work: it waits for its turn. What it is given is held until the driver has answered.
+/// A thread is about to hand over work: it waits for its turn. What it is given is held until the driver has answered. `hold` has
+/// the GPU wait in its place, where it can.
 #[inline(always)]
-pub fn admit() -> Option<Inside> {
-    if TAKEN.load(Ordering::Relaxed) == 0 { None } else { at_the_gate() }
+pub fn admit(hold: impl Fn() -> bool) -> Option<Inside> {
+    if TAKEN.load(Ordering::Relaxed) == 0 { None } else { at_the_gate(&hold) }
 }
 
-fn at_the_gate() -> Option<Inside> {
+fn at_the_gate(hold: &dyn Fn() -> bool) -> Option<Inside> {
     // What fails here fails open.
-    panic::catch_unwind(AssertUnwindSafe(|| here().and_then(Post::pass))).unwrap_or(None)
+    panic::catch_unwind(AssertUnwindSafe(|| here().and_then(|post| post.pass(hold)))).unwrap_or(None)
 }
 
 /// A guarded launch is about to be made, of what takes so long to stop.
@@ -201,44 +223,55 @@ pub fn handed_over(stream: CUstream, per_thread: bool) {
     }
 }
 
+/// A thread has launched kernels, which were not captured.
+#[inline(always)]
+pub fn launched(kernels: u64) {
+    if let Some(post) = here() {
+        post.launched(kernels);
+    }
+}
+
 /// A thread has waited for a stream, or found it done.
 #[inline(always)]
 pub fn waited(stream: CUstream, per_thread: bool) {
     let Some(post) = here() else { return };
-    let key = Key::new(stream.addr(), per_thread);
-    if post.is_latency() {
-        post.burst(post.bursts.waited(key, board::now()));
-    } else {
-        post.streams.waited(key);
+    post.waited(Key::new(stream.addr(), per_thread));
+}
+
+/// What a stream was given will be done in a moment, and nobody will say so.
+pub fn all_but_done(stream: CUstream, per_thread: bool) {
+    if let Some(post) = here() {
+        post.all_but_done(Key::new(stream.addr(), per_thread));
     }
 }
 
 /// A thread has waited for everything in its context.
 pub fn waited_for_all() {
-    let Some(post) = here() else { return };
-    if post.is_latency() {
-        post.bursts.waited_for_all(board::now(), &mut |change| post.burst(change));
-    } else {
-        post.streams.waited_for_all();
+    if let Some(post) = here() {
+        post.waited_for_all();
     }
 }
 
 /// An event was recorded in a stream.
 pub fn recorded(event: usize, stream: CUstream, per_thread: bool) {
-    if let Some(post) = latency_post() {
-        post.bursts.recorded(event, Key::new(stream.addr(), per_thread));
+    if let Some(post) = here() {
+        post.recorded(event, Key::new(stream.addr(), per_thread));
     }
 }
 
 /// A thread has waited for an event, or found that it has happened.
 pub fn happened(event: usize) {
-    if let Some(post) = latency_post() {
-        post.burst(post.bursts.happened(event, board::now()));
+    if let Some(post) = here() {
+        post.happened(event);
     }
 }
 
-fn latency_post() -> Option<&'static Post> {
-    here().filter(|post| post.is_latency())
+/// By which means kernels of the calling thread are stopped where nobody guards them.
+pub fn rung_here() -> Rung {
+    match here() {
+        Some(post) if !post.is_latency() => Rung::Switch,
+        _ => Rung::None,
+    }
 }
 
 /// Hooks are off for good: what is handed over is not seen any more, so it cannot be shared by turns either.
@@ -251,6 +284,7 @@ pub fn in_child() {
     LOCK.reset();
     streams::in_child();
     POSTS.iter().for_each(|post| post.raise.in_child());
+    POSTS.iter().for_each(|post| post.bursts.in_child());
     keeper::in_child();
     TAKEN.store(0, Ordering::Relaxed);
     INSIDE.store(0, Ordering::Relaxed);

@@ -9,6 +9,7 @@
 //! waited for.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use board::{Experience, Outlook, Seat, Spans};
 use forecast::{Arrivals, Sketch, Solo};
@@ -20,7 +21,11 @@ const TOLD_EVERY: u64 = 16;
 /// So many requests bear out a 99th percentile.
 const ENOUGH: u32 = 100;
 
-pub struct Prospect(Mutex<State>);
+pub struct Prospect {
+    state: Mutex<State>,
+    /// What half of the requests take alone; zero: not known.
+    alone: AtomicU64,
+}
 
 struct State {
     arrivals: Arrivals,
@@ -39,7 +44,7 @@ struct State {
 
 impl Prospect {
     pub const fn new() -> Prospect {
-        Prospect(Mutex::new(State {
+        let state = State {
             arrivals: Arrivals::new(),
             solo: Solo::new(),
             company: false,
@@ -48,12 +53,20 @@ impl Prospect {
             limit: None,
             usual: Nanos::ZERO,
             promised: false,
-        }))
+        };
+        Prospect { state: Mutex::new(state), alone: AtomicU64::new(0) }
+    }
+
+    /// How long a request took, in thousandths of what one takes alone; `None` where that is not known.
+    pub fn slowdown(&self, took: Nanos) -> Option<u16> {
+        let alone = self.alone.load(Ordering::Relaxed);
+        let ratio = (u128::from(took.0) * 1_000).checked_div(u128::from(alone))?;
+        Some(u16::try_from(ratio).unwrap_or(u16::MAX).max(1))
     }
 
     /// A request begins.
     pub fn began(&self, seat: &Seat, now: Nanos) {
-        let Ok(mut state) = self.0.try_lock() else { return };
+        let Ok(mut state) = self.state.try_lock() else { return };
         state.arrivals.began(now);
         state.company = has_company(seat, now);
         let deadline = state.limit.map(|limit| now + limit);
@@ -69,7 +82,7 @@ impl Prospect {
 
     /// It is over, and the process idle.
     pub fn ended(&self, seat: &Seat, now: Nanos, took: Nanos) {
-        let Ok(mut state) = self.0.try_lock() else { return };
+        let Ok(mut state) = self.state.try_lock() else { return };
         let dials = seat.board().dials();
         let alone = !state.company && !has_company(seat, now);
         state.solo.observe(took, alone);
@@ -77,6 +90,9 @@ impl Prospect {
         state.chosen = state.solo.wants_the_next_alone(dials.solo_share);
         if state.requests.is_multiple_of(TOLD_EVERY) {
             state.consider(seat);
+            let alone = state.solo.alone();
+            let known = if alone.count() >= ENOUGH { alone.quantile(500) } else { None };
+            self.alone.store(known.unwrap_or(Nanos::ZERO).0, Ordering::Relaxed);
         }
         state.requests += 1;
         seat.say_outlook(Outlook {

@@ -5,7 +5,7 @@
 //! keeper, and the bell, on which the keeper waits for them.
 
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use board::{Gpu, Need, Seat};
 use cuda_abi::CUstream;
@@ -13,12 +13,15 @@ use model::{Class, Nanos};
 use policy::slo;
 use rustix::thread::futex;
 use rustix::time::Timespec;
+use telemetry::What;
 
 use super::Inside;
 use super::burst::{Bursts, Change};
 use super::decision;
 use super::flight::Flight;
 use super::key::Key;
+use super::mark::Mark;
+use super::meter::Meter;
 use super::outlook::Prospect;
 use super::raise::Raise;
 use super::streams::{self, Streams};
@@ -44,6 +47,8 @@ const PATIENCE: u32 = 250;
 /// A thread that waits until it may run beside a latency tenant looks again so often, and no longer than this.
 const BESIDE_LOOK: Nanos = Nanos::from_micros(20);
 const LONGEST_BESIDE: Nanos = Nanos::from_millis(30_000);
+/// The daemon is waited for a little longer than the keeper waits for its first answer.
+const INTRODUCED_WITHIN: Nanos = Nanos::from_millis(1_500);
 /// How often it is looked whether enough work has been done.
 const NAP: Nanos = Nanos::from_micros(100);
 
@@ -56,6 +61,8 @@ pub struct Post {
     waiting: AtomicU32,
     /// Counts what was handed over.
     given: AtomicU64,
+    /// What had been handed over when a guarded launch was last made.
+    stoppable: AtomicU64,
     /// Counts the keeper's rounds.
     rounds: AtomicU32,
     /// How much time may be in flight.
@@ -65,9 +72,21 @@ pub struct Post {
     /// The bell, until there is a seat with one.
     bell: AtomicU32,
     seat: AtomicPtr<Seat>,
+    /// Whether the daemon has been asked for a seat, and has answered or not been found.
+    introduced: AtomicU32,
     pub streams: Streams,
     pub flight: Flight,
     pub bursts: Bursts,
+    /// When there is work, of either class. Unlike a request, which others stop for, it is not given up for lasting long.
+    pub(super) work: Bursts,
+    /// For how long there was.
+    pub(super) meter: Meter,
+    /// Whether work that there is may be on the GPU, as the keeper last knew.
+    pub(super) runs: AtomicBool,
+    /// When the work began that was under way at the keeper's last look.
+    pub(super) under_way: AtomicU64,
+    /// Kernels that were launched before there was a seat to count them on.
+    pub(super) launches: AtomicU64,
     pub raise: Raise,
     pub prospect: Prospect,
 }
@@ -81,14 +100,21 @@ impl Post {
             gate: AtomicU32::new(Gate::Open as u32),
             waiting: AtomicU32::new(0),
             given: AtomicU64::new(0),
+            stoppable: AtomicU64::new(0),
             rounds: AtomicU32::new(0),
             in_flight: AtomicU64::new(u64::MAX),
             certificate: AtomicU64::new(0),
             bell: AtomicU32::new(0),
             seat: AtomicPtr::new(ptr::null_mut()),
+            introduced: AtomicU32::new(0),
             streams: Streams::new(),
             flight: Flight::new(),
             bursts: Bursts::new(),
+            work: Bursts::new(),
+            meter: Meter::new(),
+            runs: AtomicBool::new(true),
+            under_way: AtomicU64::new(0),
+            launches: AtomicU64::new(0),
             raise: Raise::new(),
             prospect: Prospect::new(),
         }
@@ -101,7 +127,13 @@ impl Post {
             word.store(u64::from_le_bytes(half.try_into().expect("half of sixteen")), Ordering::Relaxed);
         }
         self.seat.store(ptr::null_mut(), Ordering::Relaxed);
+        self.introduced.store(0, Ordering::Relaxed);
         self.waiting.store(0, Ordering::Relaxed);
+        // The child of a fork has done nothing yet.
+        self.launches.store(0, Ordering::Relaxed);
+        self.bursts.forget();
+        self.work.forget();
+        self.meter.take();
         self.be(class);
         // The first work waits for the keeper, who is about to ask for the token.
         self.set_gate(if class == Class::BestEffort { Gate::Closed } else { Gate::Open });
@@ -134,6 +166,29 @@ impl Post {
         let seat = self.seat.load(Ordering::Acquire);
         // SAFETY: null, or a seat in the arena, which stays.
         (!seat.is_null()).then(|| unsafe { &*seat })
+    }
+
+    /// The daemon has been asked.
+    pub fn introduce(&self) {
+        if self.introduced.swap(1, Ordering::AcqRel) == 0 {
+            let _ = futex::wake(&self.introduced, futex::Flags::PRIVATE, i32::MAX.unsigned_abs());
+        }
+    }
+
+    /// The seat, once it is known whether there is one. Asking takes a moment, and is waited for only so long.
+    pub fn seat_when_introduced(&self) -> Option<&'static Seat> {
+        if self.introduced.load(Ordering::Acquire) == 0 {
+            self.await_introduction();
+        }
+        self.seat()
+    }
+
+    #[cold]
+    fn await_introduction(&self) {
+        let began = board::now();
+        while self.introduced.load(Ordering::Acquire) == 0 && board::now().since(began) < INTRODUCED_WITHIN {
+            sleep(&self.introduced, 0, LOOK);
+        }
     }
 
     /// Has threads use this seat from now on.
@@ -172,7 +227,7 @@ impl Post {
 
     /// A thread is about to hand over work. That of a latency tenant passes no gate.
     #[inline]
-    pub fn pass(&'static self) -> Option<Inside> {
+    pub fn pass(&'static self, hold: &dyn Fn() -> bool) -> Option<Inside> {
         if self.is_latency() && self.gate() != Gate::Closed as u32 {
             let known = !self.raise.is_on() || self.bursts.is_open();
             return if known { None } else { self.announce() };
@@ -182,7 +237,7 @@ impl Post {
             return Some(inside);
         }
         drop(inside);
-        Some(self.wait_at_gate())
+        Some(self.wait_at_gate(hold))
     }
 
     /// The first work of a burst, in the shared domain: the others stop while it is on its way.
@@ -208,16 +263,17 @@ impl Post {
     }
 
     #[cold]
-    fn wait_at_gate(&self) -> Inside {
+    fn wait_at_gate(&self, hold: &dyn Fn() -> bool) -> Inside {
         let began = board::now();
         let (mut closed, mut held) = (false, false);
         let (mut rounds, mut looks) = (self.rounds.load(Ordering::Relaxed), 0);
         let inside = loop {
             let inside = Inside::enter();
             let gate = self.gate();
-            let must_hold = gate == Gate::Shared as u32 && self.must_hold();
-            held |= must_hold;
-            let bounded = gate == Gate::Bounded as u32 || gate == Gate::Shared as u32 && !must_hold;
+            let shared = gate == Gate::Shared as u32;
+            let waits_here = shared && self.must_hold() && !(self.is_sure_to_stop() && hold());
+            held |= waits_here;
+            let bounded = gate == Gate::Bounded as u32 || shared && !waits_here;
             if gate == Gate::Open as u32 || bounded && self.has_room() {
                 break inside;
             }
@@ -255,6 +311,7 @@ impl Post {
         tally.waits.add(1);
         tally.wait_ns.add(waited.0);
         tally.wait_times.record(waited);
+        self.tell_at(began + waited, What::Waited { lasted: waited });
     }
 
     /// Whether a latency tenant has work, in the shared domain. Asked by every thread for itself: a keeper would hear of it
@@ -263,11 +320,19 @@ impl Post {
         self.seat().is_some_and(|seat| seat.board().latency_active(board::now()))
     }
 
+    /// Whether a latency tenant that has work has raised our stop word. Then work may be handed over that waits for the word, and
+    /// the program goes on: one that is bound by its launches needs that time as much as the GPU's.
+    fn is_sure_to_stop(&self) -> bool {
+        self.seat()
+            .is_some_and(|seat| seat.latency_seats_raise() && decision::beside(seat.board()) == Nanos::ZERO)
+    }
+
     /// A guarded launch is about to be made of what takes so long to stop. Beside a latency tenant's work only what is short may be
     /// started, where the policy lets anything run there at all; otherwise the stop word takes care of it. Nobody waits
     /// for ever: one piece in two hundred times its length does little harm.
     #[inline]
     pub fn wait_beside(&self, certificate: Nanos) {
+        self.stoppable.store(self.given.load(Ordering::Relaxed), Ordering::Relaxed);
         let Some(seat) = self.seat() else { return };
         let is_long = |seat: &Seat| {
             let beside = decision::beside(seat.board());
@@ -312,23 +377,41 @@ impl Post {
         let _ = self.certificate.compare_exchange(before.0, now.0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Whether less is in flight than may be.
+    /// Whether less is in flight than may be. What cannot be stopped is at most what lies between two guarded launches, because the
+    /// second holds up all behind it; so only what came behind the last of them counts.
     fn has_room(&self) -> bool {
-        self.flight.time(self.given()).0 <= self.in_flight.load(Ordering::Relaxed)
+        let held = self.stoppable.load(Ordering::Relaxed);
+        self.flight.time(self.given(), held).0 <= self.in_flight.load(Ordering::Relaxed)
     }
 
     /// A thread has handed over work.
     #[inline]
     pub fn handed_over(&self, stream: CUstream, per_thread: bool) {
+        let key = Key::new(stream.addr(), per_thread);
+        self.streams.mark(key);
+        self.work.given(key, board::now);
         if self.is_latency() {
-            let key = Key::new(stream.addr(), per_thread);
             return self.burst(self.bursts.given(key, board::now));
         }
         let given = self.given.fetch_add(1, Ordering::Release) + 1;
-        self.streams.mark(Key::new(stream.addr(), per_thread));
         let gate = self.gate.load(Ordering::Relaxed);
         if gate == Gate::Bounded as u32 || gate == Gate::Shared as u32 {
             self.flight.mark(stream, per_thread, given, board::now());
+        }
+    }
+
+    /// The program marks the beginning of a request: the others may leave the GPU while it is being prepared.
+    pub fn begin_request(&self) -> Option<Mark> {
+        let (mark, change) = self.bursts.mark(board::now())?;
+        self.burst(change);
+        Some(mark)
+    }
+
+    pub fn end_request(&self, mark: Mark) {
+        let change = self.bursts.end_mark(mark, board::now());
+        self.burst(change);
+        if let (true, Some(seat)) = (change != Change::None, self.seat()) {
+            seat.tally().marked.add(1);
         }
     }
 
@@ -345,18 +428,26 @@ impl Post {
         let Some(seat) = self.seat() else { return };
         match change {
             Change::None => {}
-            Change::Began { at } => self.begin(seat, at),
-            Change::Withdrawn { at, since } => self.end(seat, at, since),
+            Change::Began { at } => {
+                self.tell_at(at, What::Active);
+                self.begin(seat, at);
+            }
+            Change::Withdrawn { at, since } => {
+                self.tell_at(at, What::Idle { lasted: at.since(since) });
+                self.end(seat, at, since);
+            }
             Change::Ended { at, lasted, idle } => {
                 let tally = seat.tally();
                 tally.bursts.add(1);
                 tally.burst_ns.add(lasted.0);
                 tally.burst_times.record(lasted);
-                if seat.terms().slo.is_some_and(|slo| lasted > slo) {
-                    tally.slo_missed.add(1);
-                }
+                let objective = seat.terms().slo;
+                let late = objective.is_some_and(|slo| lasted > slo);
+                tally.slo_missed.add(u64::from(late));
+                let slowdown_permille = self.prospect.slowdown(lasted);
+                self.tell_at(at, What::Request { lasted, late, objective, slowdown_permille });
                 if let Some(since) = idle {
-                    tally.gpu_ns.add(at.since(since).0);
+                    self.tell_at(at, What::Idle { lasted: at.since(since) });
                     self.prospect.ended(seat, at, at.since(since));
                     self.end(seat, at, since);
                 }
@@ -366,8 +457,13 @@ impl Post {
 
     fn begin(&self, seat: &Seat, at: Nanos) {
         seat.activate(at);
-        if is_in_the_way(seat, at) && self.raise.raise() {
-            self.ring();
+        if is_in_the_way(seat, at) {
+            if self.raise.is_on() {
+                self.tell_at(at, What::Raised);
+            }
+            if self.raise.raise() {
+                self.ring();
+            }
         }
         if self.raise.is_on() {
             seat.wake_unsuspecting();

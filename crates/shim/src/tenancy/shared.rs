@@ -28,6 +28,8 @@ const IDLE: Nanos = Nanos::from_millis(250);
 /// To see what is in flight takes some microseconds, so it is not done at every look. In between it is thought to be as before,
 /// and what was added.
 const LOOK_THROUGH: Nanos = Nanos::from_millis(1);
+/// So often is asked whether anything is left to do, of a program that does not wait for its work.
+const LOOK_FOR_END: Nanos = Nanos::from_millis(100);
 /// What comes so soon is waited for awake: to be woken takes longer.
 const SOON: Nanos = Nanos::from_micros(120);
 
@@ -45,6 +47,9 @@ pub struct Shared {
     looked_through: Nanos,
     /// Since when it has run that was not charged yet.
     runs_since: Option<Nanos>,
+    /// When it was last seen whether anything is left to do, and how busy latency tenants had been at the last look.
+    looked_for_end: Nanos,
+    latency_busy: Option<Nanos>,
     on: bool,
 }
 
@@ -58,6 +63,8 @@ impl Shared {
             given: 0,
             looked_through: Nanos::ZERO,
             runs_since: None,
+            looked_for_end: Nanos::ZERO,
+            latency_busy: None,
             on: false,
         }
     }
@@ -65,6 +72,7 @@ impl Shared {
     /// One look; gives how long to sleep.
     pub fn tend(&mut self, post: &Post, seat: &'static Seat, now: Nanos) -> Nanos {
         self.on = true;
+        self.account(post, seat, now);
         let board = seat.board();
         let last = board.latency_last_active(now);
         // Exact shares need tenants that can be stopped, also where there is no latency tenant.
@@ -80,6 +88,7 @@ impl Shared {
         let certificate = self.look_through(post, seat, now);
         let course = decision::course(seat, certificate, now);
         seat.say_decision(course.why as u8, course.longest);
+        post.tell_decided(course.why, course.runs, course.longest);
         self.charge(seat, course.runs && certificate > Nanos::ZERO, now);
         if course.runs && last.is_some_and(|last| last > self.resumed_after) {
             self.steward.doubt();
@@ -119,9 +128,31 @@ impl Shared {
         let certificate = post.certificate();
         // Originals have no certificate, but they are on the GPU as well.
         let works = certificate > Nanos::ZERO || post.given() != self.given;
-        let runs = works && self.steward.is_at_rest();
+        let runs = works && !self.steward.is_stopped();
         seat.say_need(Need { wants: runs || post.waiting(), runs, certificate, piece: None }, now);
         certificate
+    }
+
+    /// Counts the time for which there was work on the GPU since the last look. Where nothing runs beside a request, the time of requests
+    /// is not ours, whether we have heard of them or not.
+    fn account(&mut self, post: &Post, seat: &Seat, now: Nanos) {
+        if now.since(self.looked_for_end) > LOOK_FOR_END {
+            self.looked_for_end = now;
+            post.look_for_end(now);
+        }
+        let latency_busy = seat.board().latency_busy(now);
+        let alone = decision::beside(seat.board()) == Nanos::ZERO;
+        let before = self.latency_busy.replace(latency_busy).unwrap_or(latency_busy);
+        let others = if alone { latency_busy.since(before) } else { Nanos::ZERO };
+        let spent = post.spent(now);
+        if self.runs() {
+            seat.tally().gpu_ns.add(spent.since(others).0);
+        }
+    }
+
+    /// Whether it may be on the GPU now.
+    pub fn runs(&self) -> bool {
+        self.on && !self.steward.is_stopped()
     }
 
     /// Moves our virtual time by what we have used of the GPU since the last look.
@@ -198,6 +229,7 @@ impl Shared {
         tally.relaunched.add(counts.relaunched - told.relaunched);
         tally.rounds.add(counts.rounds - told.rounds);
         tally.watchdog.add(counts.watchdog - told.watchdog);
+        tally.resumes.add(counts.resumes - told.resumes);
         self.told = counts;
         if let Some(long) = self.steward.drained() {
             tally.guard_times.record(long);

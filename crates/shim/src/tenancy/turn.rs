@@ -9,17 +9,23 @@
 //! on with the next turn. The gate stays open meanwhile. The program's threads run ahead into queues that stand still, so
 //! that the next turn begins with work at hand and a program that is slower than the GPU loses nothing by waiting.
 //!
+//! A holder with a lever also stays off the GPU for as long as the policy wants it to, where that pays (`aside`). It keeps the token
+//! meanwhile: whoever else had it would have to stay away as well.
+//!
 //! Without one, the gate is closed and what is in flight is waited for; so that this does not take long, the time in flight
 //! is bounded for as long as somebody else wants the token.
 
-use board::{Claim, Place, Seat, Settings};
-use model::Nanos;
+use board::{Claim, Need, Place, Seat, Settings};
+use model::{Nanos, Rung};
 use rustix::io::Errno;
 use rustix::process::Pid;
+use telemetry::What;
 
+use super::aside::{Price, SWITCH};
 use super::lever::Lever;
 use super::post::{Gate, Post};
 use super::streams::Work;
+use super::tell::tell_only;
 use crate::log::say;
 
 /// How often is looked whether a stream is done, when somebody waits for it.
@@ -53,15 +59,19 @@ enum State {
 
 pub struct Turn {
     state: State,
-    /// When the token came.
+    /// When the token came, and since when it was wanted.
     since: Nanos,
+    /// The last turn was ended by waiting for what was in flight.
+    held_back: bool,
+    wanted: Nanos,
     /// When somebody else began to want it.
     contended: Option<Nanos>,
     /// The count of work at the last look, and since when nothing was in flight.
     given: u64,
     idle_since: Option<Nanos>,
-    /// Work was taken off the GPU, and waits for the next turn.
+    /// Work was taken off the GPU, and waits for the next turn, or for the end of a request.
     stopped: bool,
+    price: Price,
     /// Whoever had the token and lost it without a sign of life: its work may still be on the GPU.
     stray: Option<Stray>,
     /// Since when there has been work and no sign that any of it was done.
@@ -75,10 +85,13 @@ impl Turn {
         Turn {
             state: State::Idle,
             since: Nanos::ZERO,
+            held_back: false,
+            wanted: Nanos::ZERO,
             contended: None,
             given: 0,
             idle_since: None,
             stopped: false,
+            price: Price::new(),
             stray: None,
             stuck_since: None,
             looked: Nanos::ZERO,
@@ -101,7 +114,9 @@ impl Turn {
         post.set_bound(seat.board().dials().in_flight);
         let holding = matches!(self.state, State::Holding | State::Draining { .. });
         if holding && seat.holds().is_none() {
-            self.lose(post, lever);
+            post.tell(What::Given { held: now.since(self.since) });
+            self.lose(post, seat, lever);
+            withdraw(seat, now);
         }
         if self.state == State::Idle {
             post.set_gate(Gate::Closed);
@@ -109,7 +124,7 @@ impl Turn {
                 return IDLE;
             }
             seat.want(now);
-            self.state = State::Waiting;
+            self.wait(post, now);
         }
         if self.state == State::Waiting {
             // Into queues that stand still, threads may run ahead.
@@ -117,7 +132,8 @@ impl Turn {
             let (before, taken) = (seat.board().token(), seat.tally().taken_over.get());
             match seat.try_hold(now) {
                 board::Turn::Others { look_again } => return look_again,
-                board::Turn::Mine { .. } if !self.resume(seat, lever) => return STOP_AGAIN,
+                // With a lever, whether to go on yet is a question for the policy.
+                board::Turn::Mine { .. } if lever.is_none() && !self.resume(seat, None) => return STOP_AGAIN,
                 board::Turn::Mine { .. } => self.begin(post, seat, now),
             }
             if seat.tally().taken_over.get() != taken {
@@ -134,7 +150,10 @@ impl Turn {
     /// Gives up the turn, whatever it was: the tenant is paused, or of another class by now.
     pub fn leave(&mut self, seat: &Seat, now: Nanos) {
         if self.state != State::Idle {
+            withdraw(seat, now);
             let used = if self.state == State::Waiting { Nanos::ZERO } else { now.since(self.since) };
+            // Also who waits gives up something, after no time at all.
+            tell_only(What::Given { held: used });
             seat.leave(now, used, &mut choose);
             self.state = State::Idle;
         }
@@ -148,9 +167,9 @@ impl Turn {
     }
 
     /// Somebody took the token, because this process showed no life. Two must not be on the GPU together.
-    fn lose(&mut self, post: &Post, lever: Option<Lever>) {
+    fn lose(&mut self, post: &Post, seat: &Seat, lever: Option<Lever>) {
         post.set_gate(Gate::Closed);
-        self.stopped = lever.is_some_and(|lever| lever.stop().is_ok());
+        self.stopped = self.stopped || lever.is_some_and(|lever| self.price.stop(lever, seat).is_ok());
         say!("the token was lost; what was on the GPU has left it: {}", self.stopped);
         self.state = State::Idle;
     }
@@ -160,18 +179,37 @@ impl Turn {
         self.stopped = true;
     }
 
+    /// Whether it may be on the GPU now.
+    pub fn runs(&self) -> bool {
+        matches!(self.state, State::Holding | State::Draining { .. }) && !self.stopped
+    }
+
     /// Lets what was stopped go on. Whether it does: a tenant that holds the token and stands still must try again.
     pub fn resume(&mut self, seat: &Seat, lever: Option<Lever>) -> bool {
         // Also if the process has come to work on several GPUs meanwhile, and would not be stopped any more.
         let resumed = !self.stopped || lever.unwrap_or_else(Lever::find).resume().is_ok();
+        if self.stopped && resumed {
+            tell_only(What::Resumed { rung: Rung::Switch });
+        }
         seat.tally().refusals.add(u64::from(!resumed));
+        seat.tally().resumes.add(u64::from(self.stopped && resumed));
         self.stopped = !resumed;
         resumed
     }
 
+    fn wait(&mut self, post: &Post, now: Nanos) {
+        self.state = State::Waiting;
+        self.wanted = now;
+        post.tell_at(now, What::Wanted);
+    }
+
     fn begin(&mut self, post: &Post, seat: &Seat, now: Nanos) {
+        post.tell_at(now, What::Held { waited: now.since(self.wanted) });
         self.state = State::Holding;
         self.since = now;
+        seat.tally().resumes.add(u64::from(std::mem::take(&mut self.held_back)));
+        // Whatever there was to do before, it was not on the GPU.
+        post.spent(now);
         self.contended = None;
         self.idle_since = None;
         self.stuck_since = None;
@@ -192,10 +230,16 @@ impl Turn {
         if let Some(lever) = lever.filter(|_| stuck && seat.has_company()) {
             self.step_aside(seat, lever);
         }
+        let look = match lever {
+            Some(lever) => self.make_way(seat, lever, now).min(SAMPLE),
+            // Who was away for a request when the lever was lost would stay away.
+            None if !self.resume(seat, None) => return STOP_AGAIN,
+            None => SAMPLE,
+        };
         if !seat.others_want() {
             self.contended = None;
             post.set_gate(Gate::Open);
-            return SAMPLE;
+            return look;
         }
         // The quantum counts from when somebody else wanted the token: before, it harmed nobody to keep it. But nobody
         // waits longer than a quantum for one who has had the GPU for long.
@@ -206,7 +250,7 @@ impl Turn {
         }
         if now.since(begun) < settings.quantum {
             post.set_gate(if lever.is_some() { Gate::Open } else { Gate::Bounded });
-            return settings.idle.min((begun + settings.quantum).since(now));
+            return look.min(settings.idle).min((begun + settings.quantum).since(now));
         }
         let used = now.since(self.since);
         if seat.heir(now, used, &mut choose) == Some(seat.place()) {
@@ -217,15 +261,41 @@ impl Turn {
             return Nanos::ZERO;
         }
         match lever {
-            Some(lever) if lever.stop().is_ok() => self.end_stopped(post, seat, now),
+            Some(lever) if self.stopped || self.price.stop(lever, seat).is_ok() => {
+                self.end_stopped(post, seat, now)
+            }
             _ => self.begin_to_drain(post, now),
+        }
+    }
+
+    /// Is off the GPU while the policy wants it to be, where that pays. How long nothing happens of which nobody would tell us.
+    fn make_way(&mut self, seat: &Seat, lever: Lever, now: Nanos) -> Nanos {
+        let idle = self.idle_since.map(|since| now.since(since));
+        let listens = !self.stopped && idle.is_none() && self.price.is_worth_hearing(seat, now);
+        // Before we look, so that nothing is missed that happens while we do.
+        seat.say_listening(listens);
+        seat.say_stopped(self.stopped);
+        let aside = self.price.look(seat, self.stopped, now);
+        match (self.stopped, aside.off, idle) {
+            (true, false, _) if self.resume(seat, Some(lever)) => Nanos::ZERO,
+            (false, true, None) if self.price.stop(lever, seat).is_ok() => {
+                self.stopped = true;
+                seat.tally().stops_switch.add(1);
+                Nanos::ZERO
+            }
+            (true, false, _) | (false, true, None) => STOP_AGAIN,
+            // A process without work is left alone: calls that nobody watches may need the GPU too. When it has work again,
+            // nobody tells; who has had none for long need not be asked often.
+            (false, true, Some(idle)) => idle.clamp(self.price.get(), STOP_AGAIN),
+            _ if listens || self.stopped => aside.again.since(now),
+            _ => self.price.look_unheard(seat, now).unwrap_or(SAMPLE).min(aside.again.since(now)),
         }
     }
 
     /// Nothing moves. If somebody is on the GPU out of turn, he can only leave it while we are not there.
     fn step_aside(&mut self, seat: &Seat, lever: Lever) {
         say!("nothing is done; stepping aside");
-        if lever.stop().is_ok() {
+        if self.price.stop(lever, seat).is_ok() {
             std::thread::sleep(ASIDE);
             self.stopped = true;
             self.resume(seat, Some(lever));
@@ -236,8 +306,9 @@ impl Turn {
     /// Everything is off the GPU: the turn is over.
     fn end_stopped(&mut self, post: &Post, seat: &Seat, from: Nanos) -> Nanos {
         let now = board::now();
+        // Who was away for a request has been counted then.
+        seat.tally().stops_switch.add(u64::from(!self.stopped));
         self.stopped = true;
-        seat.tally().stops_switch.add(1);
         seat.tally().handover_times.record(now.since(from));
         self.give_on(post, seat, now);
         Nanos::ZERO
@@ -245,6 +316,7 @@ impl Turn {
 
     fn begin_to_drain(&mut self, post: &Post, now: Nanos) -> Nanos {
         post.set_gate(Gate::Closed);
+        post.tell_at(now, What::Stopping { rung: Rung::Hold });
         self.state = State::Draining { from: now };
         Nanos::ZERO
     }
@@ -261,7 +333,7 @@ impl Turn {
             if long < patience {
                 return DRAIN_LOOK;
             }
-            match lever.map(Lever::stop) {
+            match lever.map(|lever| self.price.stop(lever, seat)) {
                 Some(Ok(())) => return self.end_stopped(post, seat, from),
                 Some(Err(_)) => {
                     // With the shortest slices on both sides nobody would get on: better that the others wait.
@@ -271,22 +343,30 @@ impl Turn {
                 None => say!("work was not done after {} ns; others go on beside it", long.0),
             }
         }
+        post.tell_at(now, What::Stopped { rung: Rung::Hold, took: long });
         seat.tally().stops_hold.add(1);
         seat.tally().handover_times.record(long);
+        seat.tally().hold_times.record(long);
+        self.held_back = true;
         self.give_on(post, seat, now);
         Nanos::ZERO
     }
 
     /// Gives the token to whoever is next, which may be this tenant again.
     fn give_on(&mut self, post: &Post, seat: &Seat, now: Nanos) {
+        withdraw(seat, now);
         let used = now.since(self.since);
         let wants_more = post.waiting() || self.stopped;
         let _ =
             if wants_more { seat.pass(now, used, &mut choose) } else { seat.leave(now, used, &mut choose) };
-        self.state = if wants_more { State::Waiting } else { State::Idle };
+        post.tell_at(now, What::Given { held: used });
+        self.state = State::Idle;
+        if wants_more {
+            self.wait(post, now);
+        }
     }
 
-    /// Looks how busy the GPU is with this tenant: the time since the last look counts as a whole or not at all.
+    /// Looks how busy the GPU is with this tenant. While a latency tenant has work, it is the GPU's only in name.
     fn account(&mut self, post: &Post, seat: &Seat, now: Nanos) {
         let given = post.given();
         let moves = given != self.given;
@@ -297,12 +377,17 @@ impl Turn {
         let latency_busy = seat.board().latency_busy(now);
         let tally = seat.tally();
         tally.held_ns.add(now.since(self.looked).0);
-        if busy {
-            let others = latency_busy.since(self.latency_busy);
-            tally.gpu_ns.add(now.since(self.looked).since(others).0);
+        let runs = busy && !self.stopped;
+        if !busy && post.given() == given {
+            post.all_done(now);
         }
-        // Beside a latency tenant it is no wonder that nothing moves.
-        let moves = moves || !busy || latency_busy > self.latency_busy;
+        let spent = post.spent(now);
+        seat.say_need(Need { wants: false, runs, certificate: SWITCH, piece: None }, now);
+        if !self.stopped {
+            tally.gpu_ns.add(spent.since(latency_busy.since(self.latency_busy)).0);
+        }
+        // Off the GPU, or beside a latency tenant, it is no wonder that nothing moves.
+        let moves = moves || !runs || latency_busy > self.latency_busy;
         self.stuck_since = if moves { None } else { self.stuck_since.or(Some(now)) };
         self.looked = now;
         self.latency_busy = latency_busy;
@@ -328,6 +413,13 @@ impl Stray {
         let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
         process.is_some_and(|process| rustix::process::test_kill_process(process) == Err(Errno::SRCH))
     }
+}
+
+/// Takes back what only a holder says on the board.
+fn withdraw(seat: &Seat, now: Nanos) {
+    seat.say_stopped(false);
+    seat.say_listening(false);
+    seat.say_need(Need::default(), now);
 }
 
 fn choose(claims: &[Claim]) -> Option<usize> {

@@ -9,21 +9,26 @@
 //! * `wanted`: whether any of this may matter in this process
 //! * `kept`: images, from the moment they are loaded; `piece`: the part of one that a device runs
 //! * `place`: what a kernel's frame knows of its twin; `attributes`: what the program has set about it
-//! * `queue`, `smith`: who makes twins; `forge`: how
+//! * `queue`, `smith`: who makes twins; `forge`: how; `function`: what a context calls one
 //! * `sample`: how long kernels take, and so how long they take to stop; `room`: how many blocks are on a GPU at once
+//! * `sighting`, `tally`, `book`: what was seen of that, on its way to the profiles on disk, and what they know from earlier runs
 //! * `cache`: rewritten images on disk; `demotions`: what was found out about kernels the hard way
 
 mod attributes;
+mod book;
 mod cache;
 mod demotions;
 mod forge;
+mod function;
 mod kept;
 mod piece;
 mod place;
 mod queue;
 mod room;
 pub mod sample;
+mod sighting;
 mod smith;
+mod tally;
 mod wanted;
 
 use std::ffi::c_int;
@@ -35,8 +40,10 @@ use guard::{Parameter, Reason, Rule, Verdict};
 use model::Nanos;
 
 use crate::frames::{Frame, Module};
+use crate::guard::driver;
 use crate::{guard as runtime, next, watch};
 
+pub use function::{Function, Home};
 pub use kept::Kept;
 pub use place::Place;
 pub use smith::starve;
@@ -50,24 +57,36 @@ pub struct Twin {
     pub parameters: &'static [Parameter],
     /// Where the control words lie in a packed buffer of parameters.
     pub control_offset: u32,
+    /// Whether its launches and those of others like it may overlap.
+    pub overlaps: bool,
     /// The kernel that the program knows.
     pub frame: &'static Frame,
     /// The number of its verdict, which may become stricter.
     verdict: AtomicU8,
     /// Whether it has been given what the program has set about the original.
     equipped: AtomicBool,
+    /// What it is called in a context.
+    pub function: Function,
 }
 
 impl Twin {
     fn new(
-        kernel: CUkernel,
+        handle: CUkernel,
+        kernel: &guard::Kernel,
         parameters: &'static [Parameter],
-        control_offset: u32,
         frame: &'static Frame,
         verdict: Verdict,
     ) -> Twin {
-        let (handle, verdict) = (kernel.addr(), AtomicU8::new(verdict.number()));
-        Twin { handle, parameters, control_offset, frame, verdict, equipped: AtomicBool::new(false) }
+        Twin {
+            handle: handle.addr(),
+            parameters,
+            control_offset: kernel.control_offset,
+            overlaps: kernel.overlaps,
+            frame,
+            verdict: AtomicU8::new(verdict.number()),
+            equipped: AtomicBool::new(false),
+            function: Function::new(),
+        }
     }
 
     /// What to launch in place of the original: a kernel of a library, which any context takes for a function.
@@ -94,6 +113,17 @@ impl Twin {
         self.frame.place.attributes.copy_to(self.library_kernel(), current_device());
         // SYNC(equipped): pairs with the load in `equip`.
         self.equipped.store(true, Ordering::Release);
+    }
+
+    /// Asks what it is called in the thread's context, which has this number.
+    #[cold]
+    pub fn find_function(&self, home: Home) {
+        let mut function = ptr::null_mut();
+        // SAFETY: a kernel of a library of ours, and a place for the answer.
+        let result = driver::relaxed(|| unsafe {
+            next::call::cuKernelGetFunction(&mut function, self.library_kernel())
+        });
+        self.function.put(home, (result == CUDA_SUCCESS && !function.is_null()).then_some(function));
     }
 
     /// The least strict rule under which it may be stopped.
@@ -169,6 +199,15 @@ fn entered(frame: &'static Frame) {
     watch::quietly("a verdict", |watch| {
         if let Some(kernel) = frame.learned(watch).and_then(|learned| learned.kernel) {
             kernel.judged(verdict.number());
+        }
+    });
+}
+
+/// Has the ledger say what earlier runs knew of a kernel's blocks, so that its certificate is not that of a stranger.
+fn foreseen(frame: &'static Frame, block: Nanos, certificate: Nanos) {
+    watch::quietly("a certificate", |watch| {
+        if let Some(kernel) = frame.learned(watch).and_then(|learned| learned.kernel) {
+            kernel.foreseen(block.0, certificate.0);
         }
     });
 }

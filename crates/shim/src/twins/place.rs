@@ -19,8 +19,14 @@ const ANSWERED: u32 = 2;
 pub struct Place {
     state: AtomicU32,
     pub attributes: Attributes,
-    /// About how often it was launched, while launches are timed.
+    /// About how often it was launched, while launches are timed; for how many of those one that was timed stands; and which
+    /// is the next to be timed.
     launches: AtomicU32,
+    stood_for: AtomicU32,
+    next_timed: AtomicU32,
+    /// How often it was stopped since somebody last asked, and how often that took longer than promised.
+    stops: AtomicU32,
+    broken: AtomicU32,
     /// The number of the verdict, once there is an answer; zero before.
     verdict: AtomicU8,
     /// Null: none.
@@ -33,6 +39,10 @@ impl Place {
             state: AtomicU32::new(UNASKED),
             attributes: Attributes::new(),
             launches: AtomicU32::new(0),
+            stood_for: AtomicU32::new(0),
+            next_timed: AtomicU32::new(0),
+            stops: AtomicU32::new(0),
+            broken: AtomicU32::new(0),
             verdict: AtomicU8::new(0),
             twin: AtomicPtr::new(ptr::null_mut()),
         }
@@ -85,12 +95,44 @@ impl Place {
         self.state.load(Ordering::Relaxed) == ANSWERED
     }
 
-    /// How many launches there were before this one. Threads that launch it at the same time may count once.
+    /// Counts a launch. If it is to be timed: how many there were before. Threads that launch at the same time may count once.
     #[inline]
-    pub fn count_launch(&self) -> u32 {
+    pub fn count_launch(&self) -> Option<u32> {
         let launches = self.launches.load(Ordering::Relaxed);
         self.launches.store(launches.wrapping_add(1), Ordering::Relaxed);
-        launches
+        // Not only when it is the very one, which may have been counted by two.
+        let late = launches.wrapping_sub(self.next_timed.load(Ordering::Relaxed)).cast_signed();
+        (late >= 0).then_some(launches)
+    }
+
+    /// The next launch to be timed is the one that has so many before it.
+    pub fn time_next(&self, launches: u32) {
+        self.next_timed.store(launches, Ordering::Relaxed);
+    }
+
+    /// How many launches nobody stands for yet; whoever asks does from now on.
+    pub fn stand_for_rest(&self) -> u32 {
+        let launches = self.launches.load(Ordering::Relaxed);
+        let rest = launches.wrapping_sub(self.stood_for.swap(launches, Ordering::Relaxed));
+        // Two who ask at once may find themselves ahead of the count.
+        if rest.cast_signed() < 0 { 0 } else { rest }
+    }
+
+    /// So many launches have nobody who stands for them after all.
+    pub fn stand_back(&self, launches: u32) {
+        self.stood_for.fetch_sub(launches, Ordering::Relaxed);
+    }
+
+    /// A stop was held against its certificate.
+    pub fn count_stop(&self, broken: bool) {
+        self.stops.fetch_add(1, Ordering::Relaxed);
+        self.broken.fetch_add(u32::from(broken), Ordering::Relaxed);
+    }
+
+    /// How many stops there were since the last time, and how many of them took longer than promised.
+    pub fn take_stops(&self) -> (u64, u64) {
+        let take = |count: &AtomicU32| u64::from(count.swap(0, Ordering::Relaxed));
+        (take(&self.stops), take(&self.broken))
     }
 
     /// What the smith, or somebody after him, has found. `None` before.
@@ -115,5 +157,28 @@ impl Place {
             }
             let _ = futex::wait(&self.state, futex::Flags::PRIVATE, ASKED, Some(&step));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_launch_has_one_that_stands_for_it() {
+        let place = Place::new();
+        let timed: Vec<u32> = (0..100)
+            .filter_map(|_| {
+                let launches = place.count_launch()?;
+                place.time_next(launches + 30);
+                Some((launches, place.stand_for_rest()))
+            })
+            .inspect(|(launches, _)| assert_eq!(launches % 30, 0))
+            .map(|(_, stands_for)| stands_for)
+            .collect();
+        assert_eq!(timed, [1, 30, 30, 30]);
+        assert_eq!((place.stand_for_rest(), place.stand_for_rest()), (9, 0));
+        place.stand_back(30);
+        assert_eq!(place.stand_for_rest(), 30, "what was not learned from one is the next one's");
     }
 }

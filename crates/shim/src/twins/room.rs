@@ -10,6 +10,8 @@ use cuda_abi::{
     CUDA_SUCCESS, CUdevice_attribute,
 };
 
+use model::Geometry;
+
 use super::attributes::Needs;
 use crate::next;
 
@@ -21,6 +23,14 @@ pub struct Shape {
     pub threads: u32,
     /// Bytes that a block has asked for at the launch.
     pub shared: u32,
+}
+
+impl Shape {
+    pub fn of(geometry: Geometry) -> Shape {
+        let blocks = geometry.grid.volume().unwrap_or(u64::MAX);
+        let threads = geometry.block.volume().and_then(|threads| u32::try_from(threads).ok());
+        Shape { blocks, threads: threads.unwrap_or(u32::MAX), shared: geometry.shared_bytes }
+    }
 }
 
 /// What a GPU has, each multiprocessor of it but for their number.

@@ -1,26 +1,30 @@
 //! How long kernels take, from launches that are timed now and then.
 //!
 //! The first launches of a kernel and one of many later ones have an event before and one behind. What the events say is
-//! looked at when the next launch is timed; nobody ever waits for them. From the time of a launch and the number of rounds
-//! in which its blocks fit on the GPU comes the time of a block, and from that the kernel's *certificate*: how long it takes
-//! to stop once it is told to.
+//! looked at when the next launch is timed, and by the smith; nobody ever waits for them. From the time of a launch and the
+//! number of rounds in which its blocks fit on the GPU comes the time of a block, and from that the kernel's *certificate*:
+//! how long it takes to stop once it is told to. What was seen goes into the ledger at once, and by the smith (`book`) into
+//! the profile that later runs begin with.
 
 use std::ptr;
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
-use cuda_abi::{CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUevent, CUstream};
-use model::Nanos;
+use cuda_abi::{CUDA_ERROR_NOT_READY, CUDA_SUCCESS, CUdevice, CUevent, CUstream};
+use model::{Dim3, Geometry, Nanos, Rung};
+use telemetry::{Event, NO_KERNEL, What};
 
-use super::room;
-pub use super::room::Shape;
+use super::room::{self, Shape};
+use super::sighting::{self, Sighting};
+use super::smith;
 use crate::frames::Frame;
 use crate::guard::driver;
 use crate::surroundings::variable;
-use crate::{next, watch};
+use crate::tenancy::key::Key;
+use crate::{next, tenancy, watch};
 
-/// The first launches of a kernel are timed, for there may be no others; then one of so many.
+/// The first launches of a kernel are timed, for there may be no others; then one of so many, more or less.
 const FIRST: u32 = 3;
 const EVERY: u32 = 32;
 /// Timed launches that are under way at once.
@@ -38,6 +42,28 @@ fn certificate(launch: Nanos, rounds: u64) -> (Nanos, Nanos) {
     (block, Nanos(FLAG.0.saturating_add(block.0).saturating_add(block.0 / 2)))
 }
 
+/// How many launches later the next one is timed: sometimes a few more, sometimes fewer. A program that launches a kernel in
+/// the same shapes over and over would otherwise have the same of them timed every time, and others never.
+fn stride(launches: u32) -> u32 {
+    if launches < FIRST - 1 {
+        return 1;
+    }
+    let scattered = (launches ^ launches >> 5).wrapping_mul(0x9e37_79b9);
+    let scattered = (scattered ^ scattered >> 15).wrapping_mul(0x85eb_ca6b);
+    EVERY / 2 + (scattered >> 16) % (EVERY + 1)
+}
+
+/// A launch that may be timed: what it is, and in which stream.
+#[derive(Clone, Copy)]
+pub struct Candidate {
+    pub frame: &'static Frame,
+    pub geometry: Geometry,
+    /// By which it is to be stopped.
+    pub rung: Rung,
+    pub stream: CUstream,
+    pub per_thread: bool,
+}
+
 /// Two events, and what lies between them.
 struct Slot {
     state: AtomicU8,
@@ -45,10 +71,19 @@ struct Slot {
     context: AtomicUsize,
     events: [AtomicUsize; 2],
     frame: AtomicPtr<Frame>,
+    device: AtomicI32,
+    /// Blocks, threads, and bytes of shared memory.
+    geometry: [AtomicU32; 7],
+    rung: AtomicU8,
+    /// For how many launches of the kernel it stands: those since the one that was timed before.
+    stands_for: AtomicU32,
     /// In how many rounds the blocks of the launch fit on the GPU.
     rounds: AtomicU64,
     /// What `ERA` was when it began.
     era: AtomicU32,
+    /// When it was handed over, and to which stream.
+    began: AtomicU64,
+    stream: AtomicU32,
 }
 
 const FREE: u8 = 0;
@@ -102,18 +137,17 @@ pub struct Timing {
 
 /// A kernel is about to be launched in a stream that is not being captured, and perhaps timed.
 #[inline]
-pub fn before(frame: &'static Frame, shape: Shape, stream: CUstream, per_thread: bool) -> Option<Timing> {
-    let launches = frame.place.count_launch();
-    if launches < FIRST || launches.is_multiple_of(EVERY) {
-        begin(frame, shape, stream, per_thread)
-    } else {
-        None
-    }
+pub fn before(candidate: Candidate) -> Option<Timing> {
+    let launches = candidate.frame.place.count_launch()?;
+    begin(candidate, launches)
 }
 
 #[cold]
-fn begin(frame: &'static Frame, shape: Shape, stream: CUstream, per_thread: bool) -> Option<Timing> {
+fn begin(candidate: Candidate, launches: u32) -> Option<Timing> {
     let watch = watch::of_this_process()?;
+    let Candidate { frame, stream, per_thread, .. } = candidate;
+    frame.place.time_next(launches.wrapping_add(stride(launches)));
+    smith::start();
     // A question to the driver, or an event in the default stream, may spoil the capture of another stream.
     if STOPPED.load(Ordering::Relaxed) || watch.frames.captures.load(Ordering::Relaxed) != 0 {
         return None;
@@ -121,13 +155,12 @@ fn begin(frame: &'static Frame, shape: Shape, stream: CUstream, per_thread: bool
     driver::relaxed(|| {
         look(LOOKS);
         let slot = Slot::take(driver::current_context())?;
-        slot.frame.store(ptr::from_ref(frame).cast_mut(), Ordering::Relaxed);
-        slot.rounds.store(room::rounds(shape, frame.place.attributes.needs()), Ordering::Relaxed);
-        slot.era.store(ERA.load(Ordering::Acquire), Ordering::Relaxed);
+        slot.describe(&candidate, driver::current_device().unwrap_or(0));
         if slot.record(0, stream, per_thread).is_none() {
             slot.leave(FREE);
             return None;
         }
+        slot.stands_for.store(frame.place.stand_for_rest(), Ordering::Relaxed);
         Some(Timing { slot, stream, per_thread })
     })
 }
@@ -136,6 +169,9 @@ impl Timing {
     /// The launch has been handed over, or was refused.
     pub fn after(self, launched: bool) {
         let recorded = launched && self.slot.record(1, self.stream, self.per_thread).is_some();
+        if !recorded {
+            self.slot.stand_back();
+        }
         self.slot.leave(if recorded { UNDER_WAY } else { FREE });
     }
 }
@@ -168,8 +204,14 @@ impl Slot {
             context: AtomicUsize::new(0),
             events: [const { AtomicUsize::new(0) }; 2],
             frame: AtomicPtr::new(ptr::null_mut()),
+            device: AtomicI32::new(0),
+            geometry: [const { AtomicU32::new(0) }; 7],
+            rung: AtomicU8::new(0),
+            stands_for: AtomicU32::new(0),
             rounds: AtomicU64::new(1),
             era: AtomicU32::new(0),
+            began: AtomicU64::new(0),
+            stream: AtomicU32::new(0),
         }
     }
 
@@ -198,6 +240,49 @@ impl Slot {
         }
         self.context.store(context, Ordering::Relaxed);
         Some(())
+    }
+
+    /// Says which launch it is for. The slot is the caller's.
+    fn describe(&self, candidate: &Candidate, device: CUdevice) {
+        let Geometry { grid, block, shared_bytes } = candidate.geometry;
+        let sides = [grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes];
+        self.geometry.iter().zip(sides).for_each(|(place, side)| place.store(side, Ordering::Relaxed));
+        let needs = candidate.frame.place.attributes.needs();
+        self.rounds.store(room::rounds(Shape::of(candidate.geometry), needs), Ordering::Relaxed);
+        self.frame.store(ptr::from_ref(candidate.frame).cast_mut(), Ordering::Relaxed);
+        self.device.store(device, Ordering::Relaxed);
+        self.rung.store(candidate.rung.number(), Ordering::Relaxed);
+        self.era.store(ERA.load(Ordering::Acquire), Ordering::Relaxed);
+        self.began.store(board::now().0, Ordering::Relaxed);
+        let stream = Key::new(candidate.stream.addr(), candidate.per_thread).short();
+        self.stream.store(stream.into(), Ordering::Relaxed);
+    }
+
+    /// What it is for, after so long a launch. The slot is the caller's.
+    fn sighting(&self, launch: Nanos) -> Option<Sighting> {
+        // SAFETY: null, or a frame in the arena, which stays.
+        let frame = unsafe { self.frame.load(Ordering::Relaxed).as_ref() }?;
+        let side = |at: usize| self.geometry[at].load(Ordering::Relaxed);
+        let [grid, threads] = [0, 3].map(|at| Dim3::new(side(at), side(at + 1), side(at + 2)));
+        let (block, certificate) = certificate(launch, self.rounds.load(Ordering::Relaxed));
+        Some(Sighting {
+            frame,
+            device: self.device.load(Ordering::Relaxed),
+            geometry: Geometry { grid, block: threads, shared_bytes: side(6) },
+            rung: Rung::from_number(self.rung.load(Ordering::Relaxed)).unwrap_or_default(),
+            stands_for: self.stands_for.load(Ordering::Relaxed),
+            launch,
+            block,
+            certificate,
+        })
+    }
+
+    /// Nothing is learned: the launches it stood for are the next one's.
+    fn stand_back(&self) {
+        // SAFETY: null, or a frame in the arena, which stays.
+        if let Some(frame) = unsafe { self.frame.load(Ordering::Relaxed).as_ref() } {
+            frame.place.stand_back(self.stands_for.load(Ordering::Relaxed));
+        }
     }
 
     fn enter(&self, state: u8) -> bool {
@@ -235,12 +320,31 @@ impl Slot {
         let told = unsafe { next::call::cuEventElapsedTime(&mut millis, self.event(0), self.event(1)) };
         // SYNC(sample-era): pairs with the addition in `stopped`.
         let disturbed = self.era.load(Ordering::Relaxed) != ERA.load(Ordering::Acquire);
-        // SAFETY: null, or a frame in the arena, which stays.
-        let frame = unsafe { self.frame.load(Ordering::Relaxed).as_ref() };
-        if let Some(frame) = frame.filter(|_| told == CUDA_SUCCESS && millis >= 0.0 && !disturbed) {
-            learn(frame, Nanos((f64::from(millis) * 1e6) as u64), self.rounds.load(Ordering::Relaxed));
+        let sound = told == CUDA_SUCCESS && millis >= 0.0 && !disturbed;
+        let launch = Nanos((f64::from(millis) * 1e6) as u64);
+        match self.sighting(launch).filter(|_| sound) {
+            Some(sighting) => {
+                self.tell(&sighting);
+                learn(sighting);
+            }
+            None => self.stand_back(),
         }
         Seen::Done
+    }
+
+    /// Writes down how long the launch took. When it began, the driver does not tell on our clock: not before it was handed over.
+    fn tell(&self, sighting: &Sighting) {
+        let Some(watch) = watch::of_this_process() else { return };
+        let (Some(log), Some(learned)) = (watch.events, sighting.frame.learned(watch)) else { return };
+        log.write(&Event {
+            time: Nanos(self.began.load(Ordering::Relaxed)),
+            post: tenancy::number_of(sighting.device),
+            what: What::Timed {
+                kernel: learned.kernel.map_or(NO_KERNEL, |kernel| kernel.index()),
+                stream: self.stream.load(Ordering::Relaxed) as u16,
+                took: sighting.launch,
+            },
+        });
     }
 
     /// Its events are gone, or about to go, with their context.
@@ -256,11 +360,13 @@ impl Slot {
     }
 }
 
-fn learn(frame: &'static Frame, launch: Nanos, rounds: u64) {
+fn learn(sighting: Sighting) {
     let Some(watch) = watch::of_this_process() else { return };
-    if let Some(kernel) = frame.learned(watch).and_then(|learned| learned.kernel) {
-        let (block, certificate) = certificate(launch, rounds);
-        kernel.timed(launch.0, block.0, certificate.0);
+    if let Some(kernel) = sighting.frame.learned(watch).and_then(|learned| learned.kernel) {
+        kernel.timed(sighting.launch.0, sighting.block.0, sighting.certificate.0);
+    }
+    if sighting::leave(sighting) {
+        smith::ring();
     }
 }
 
@@ -276,6 +382,7 @@ pub fn in_child() {
         slot.context.store(0, Ordering::Relaxed);
         slot.state.store(FREE, Ordering::Relaxed);
     }
+    sighting::in_child();
     STOPPED.store(false, Ordering::Relaxed);
 }
 
@@ -289,5 +396,23 @@ mod tests {
         assert_eq!(certificate(launch, 10), (Nanos::from_micros(100), Nanos::from_micros(170)));
         assert_eq!(certificate(launch, 1).1, Nanos::from_micros(1520), "one round: the launch is its blocks");
         assert_eq!(certificate(launch, 0).0, launch);
+    }
+
+    #[test]
+    fn the_first_launches_are_timed_and_one_of_about_32_later_ones_in_no_step() {
+        let mut timed = vec![0];
+        while timed.len() < 1003 {
+            let last = timed[timed.len() - 1];
+            timed.push(last + stride(last));
+        }
+        assert_eq!(timed[..3], [0, 1, 2]);
+        let later = timed[1002] - timed[2];
+        assert!((31_000..33_000).contains(&later), "{later}");
+        for period in [2, 7, 32, 64, 100] {
+            let mut phases: Vec<_> = timed.iter().map(|launch| launch % period).collect();
+            phases.sort_unstable();
+            phases.dedup();
+            assert_eq!(phases.len() as u32, period, "every shape of a loop of {period} has its turn");
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! One in a process, started when a twin is first wanted. It works through a queue of orders and sleeps when there is none.
 //! It may take seconds and much memory, and be wrong about an image that somebody made up; none of that is allowed to reach
 //! the program. A panic ends with the refusal of the kernel, and without memory the smith sleeps for ever (`starve`).
+//! When there is nothing to make it keeps the *book* of what timed launches have shown, which takes time and memory too.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -18,11 +19,12 @@ use cuda_abi::{
 use guard::{Reason, Verdict};
 use installation::memory;
 
+use super::book::Book;
 use super::cache::Cache;
 use super::demotions::Demotions;
 use super::forge::Product;
 use super::queue::{Order, Queue};
-use super::{Twin, entered, sample};
+use super::{Twin, entered, foreseen, sample};
 use crate::frames::{Frame, Module};
 use crate::log::say;
 use crate::{arena, next, thread};
@@ -32,8 +34,10 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// The smith's thread; zero while there is none, and when it has stopped working.
 static THREAD: AtomicI32 = AtomicI32::new(0);
 
-/// The program is ending: the smith looks at the last timed launches, and then goes.
+/// The program is ending: the smith looks at the last timed launches, writes down what it knows, and then goes.
 static CLOSING: AtomicBool = AtomicBool::new(false);
+/// The smith sleeps, and so needs no longer than that takes.
+static AT_REST: AtomicBool = AtomicBool::new(false);
 /// The driver is ending.
 static ENDING: AtomicBool = AtomicBool::new(false);
 /// Calls of the driver that are under way.
@@ -41,6 +45,12 @@ static AT_THE_DRIVER: AtomicU32 = AtomicU32::new(0);
 
 /// Has something done. `None` when it cannot be.
 pub fn order(order: Order) -> Option<()> {
+    start();
+    QUEUE.put(order)
+}
+
+/// Has the smith there, who also looks at timed launches.
+pub fn start() {
     if !STARTED.swap(true, Ordering::Relaxed) {
         // SAFETY: a function that may be called at any time.
         unsafe { libc::atexit(at_exit) };
@@ -49,7 +59,11 @@ pub fn order(order: Order) -> Option<()> {
             say!("no thread for twins of kernels could be started");
         }
     }
-    QUEUE.put(order)
+}
+
+/// Wakes the smith, for whom something was left.
+pub fn ring() {
+    QUEUE.ring();
 }
 
 /// Whether anything was ever ordered in this process.
@@ -120,13 +134,20 @@ fn unless_ending<T>(call: impl FnOnce() -> T) -> Option<T> {
 }
 
 extern "C" fn at_exit() {
-    /// An idle smith looks at the last timed launches at once.
+    /// Who sleeps is done in a millisecond or two, unless the machine is busy or others write down something too. Who is at work
+    /// may not be done for seconds, and what he knows is not worth those.
     const A_MOMENT: u32 = 50;
+    const A_WHILE: u32 = 500;
     /// To load a large image takes a good part of a second.
     const PATIENCE: u32 = 2_000;
+    if !is_started() {
+        // The child of a fork, which has inherited no more than this call.
+        return;
+    }
+    let at_rest = AT_REST.load(Ordering::Relaxed);
     CLOSING.store(true, Ordering::Relaxed);
     QUEUE.ring();
-    wait_until(A_MOMENT, || !is_at_work());
+    wait_until(if at_rest { A_WHILE } else { A_MOMENT }, || !is_at_work());
     // SYNC(smith-end): see `unless_ending`.
     ENDING.store(true, Ordering::SeqCst);
     wait_until(PATIENCE, || AT_THE_DRIVER.load(Ordering::SeqCst) == 0 || !is_at_work());
@@ -148,6 +169,7 @@ pub fn in_child() {
     STARTED.store(false, Ordering::Relaxed);
     THREAD.store(0, Ordering::Relaxed);
     AT_THE_DRIVER.store(0, Ordering::Relaxed);
+    AT_REST.store(false, Ordering::Relaxed);
 }
 
 struct Smith {
@@ -157,6 +179,7 @@ struct Smith {
     capability: Option<u32>,
     /// By the address of the module, which is never used again.
     products: BTreeMap<usize, Result<Product, Reason>>,
+    book: Book,
 }
 
 impl Smith {
@@ -164,7 +187,13 @@ impl Smith {
         let folder = memory::folder();
         let cache = Cache::open(folder.clone());
         let demotions = Demotions::open(folder.as_deref());
-        Smith { cache, demotions, capability: capability_of_all(), products: BTreeMap::new() }
+        Smith {
+            cache,
+            demotions,
+            capability: capability_of_all(),
+            products: BTreeMap::new(),
+            book: Book::open(),
+        }
     }
 
     fn run(&mut self) {
@@ -176,11 +205,25 @@ impl Smith {
                 Some(Order::Forget(module)) => self.forget(module),
                 None => {
                     unless_ending(sample::collect);
+                    self.keep_book(Book::tend);
+                    AT_REST.store(true, Ordering::Relaxed);
                     QUEUE.rest(seen);
+                    AT_REST.store(false, Ordering::Relaxed);
                 }
             }
         }
         unless_ending(sample::collect);
+        self.keep_book(Book::close);
+    }
+
+    /// A book that fails is not opened again; twins are made without.
+    fn keep_book<T>(&mut self, work: impl FnOnce(&mut Book) -> T) -> Option<T> {
+        let done = panic::catch_unwind(AssertUnwindSafe(|| work(&mut self.book)));
+        if done.is_err() {
+            say!("what is known of kernels cannot be kept");
+            self.book = Book::closed();
+        }
+        done.ok()
     }
 
     fn make(&mut self, frame: &'static Frame) {
@@ -188,6 +231,9 @@ impl Smith {
         match made.unwrap_or(Err(Reason::UnknownRecords)) {
             Ok(twin) => {
                 frame.place.put(twin);
+                if let Some(known) = self.keep_book(|book| book.known(frame)).flatten() {
+                    foreseen(frame, known.block, known.certificate);
+                }
             }
             Err(reason) => {
                 say!("no twin of {}: {reason}", String::from_utf8_lossy(frame.name));
@@ -212,7 +258,7 @@ impl Smith {
         }
         let handle = product.handle(name).ok_or(Reason::RefusedByDriver)?;
         let parameters = arena::copy(&kernel.parameters).ok_or(Reason::NoImage)?;
-        let twin = Twin::new(handle, parameters, kernel.control_offset, frame, verdict);
+        let twin = Twin::new(handle, kernel, parameters, frame, verdict);
         arena::place(twin).ok_or(Reason::NoImage)
     }
 
@@ -222,6 +268,9 @@ impl Smith {
         if let (Some(Ok(product)), Some(verdict)) = (product, frame.place.verdict()) {
             let name = String::from_utf8_lossy(frame.name);
             self.demotions.remember(product.key, &name, verdict);
+        }
+        if let Some(Verdict::Refuse(reason)) = frame.place.verdict() {
+            self.keep_book(|book| book.demoted(frame, reason));
         }
     }
 

@@ -136,3 +136,39 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn a_sprint_by_sums_gets_as_far_as_one_by_steps(
+        steps in prop::collection::vec((0..60_000u64, 1..40_000u64), 1..40),
+        cuts in prop::collection::vec(1..300_000u64, 1..20),
+        hundredths in 5..=100u64,
+        sync in 0..80u32,
+        away in 0..400_000u64,
+    ) {
+        let syncs = if sync > 0 && (sync as usize) < steps.len() { vec![sync] } else { Vec::new() };
+        let score = score(&tenant(&steps, false, syncs));
+        let rate = hundredths as f64 / 100.0;
+        let mut track = Track::default();
+        (0..100).for_each(|_| track.ask(&score, rate));
+        let mut by_sums = Cursor::new(Nanos(1_000), ONE, 0);
+        let mut by_steps = by_sums.clone();
+        let mut now = Nanos(1_000);
+        // From anywhere to anywhere, with absences between: what is not whole is not begun.
+        for (number, cut) in cuts.into_iter().enumerate() {
+            let to = now + Nanos(cut);
+            let one = by_sums.sprint(&score, &track, now, to, rate);
+            let other = by_steps.sprint(&score, &Track::default(), now, to, rate);
+            prop_assert_eq!((by_sums.kernel, by_sums.done, one), (by_steps.kernel, by_steps.done, other));
+            if by_sums.is_over(&score) {
+                break;
+            }
+            now = to;
+            if number % 3 == 1 {
+                now += Nanos(away);
+                by_sums.resume(&score, now);
+                by_steps.resume(&score, now);
+            }
+        }
+    }
+}

@@ -6,10 +6,16 @@
 //!
 //! * this file: which event is next, and what happens at one
 //! * `turns`: what a decision changes: who is stopped, who waits for whom, who goes on
-//! * `pace`: how far everybody gets between two events
+//! * `pace`: how far everybody gets between two events; `walk`: a request among kernels of others, `waits`: what it waits for;
+//!   `crawl`: best-effort work beside others
 
+mod crawl;
 mod pace;
 mod turns;
+mod waits;
+mod walk;
+
+use std::cell::OnceCell;
 
 use model::Nanos;
 
@@ -21,8 +27,13 @@ use crate::{Ended, Means, Sharing, World};
 pub struct Floor<'w, 's> {
     world: &'w World,
     means: Means,
+    /// Latency tenants first.
     lanes: Vec<Lane>,
+    /// How many of them are latency tenants.
+    requests: usize,
     seats: Vec<Seat>,
+    /// What others meet of each tenant, if they ever do.
+    strips: Vec<OnceCell<waits::Strip>>,
     desk: Desk<'s>,
     now: Nanos,
     events: u64,
@@ -34,6 +45,11 @@ pub struct Floor<'w, 's> {
     quiet_since: Nanos,
     /// Which best-effort tenants are on, and what they may start: what latency tenants may have to wait for.
     beside: Beside,
+    /// For each latency tenant, how it gets on beside others.
+    crowds: Vec<Option<Crowd>>,
+    /// Room to write lists in, which are made at every event.
+    order: Vec<usize>,
+    on: Vec<usize>,
 }
 
 /// What the floor knows of a tenant.
@@ -59,8 +75,12 @@ struct Seat {
     crowd: Option<Crowd>,
     /// Latency: the kernel that waits for room among others, and until when.
     room: Option<(usize, Nanos)>,
+    /// Latency: how long its job's kernels wait for room among others.
+    waits: waits::Waits,
+    /// Latency: how long they take beside others.
+    paces: walk::Paces,
     /// Latency: from when on, how far it gets beside others, if nothing comes between.
-    planned: Option<(Nanos, pace::Walked)>,
+    planned: Option<(Nanos, walk::Walked)>,
     /// Latency: when its job ends, as things stand.
     end: Nanos,
     /// Latency: whether `end` and `coming` have to be found anew.
@@ -80,6 +100,8 @@ struct Crowd {
 struct Beside {
     on: Vec<usize>,
     longest: Nanos,
+    /// How often this has changed.
+    epoch: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +113,7 @@ struct Leaving {
 impl<'w, 's> Floor<'w, 's> {
     pub fn new(world: &'w World, lanes: Vec<Lane>, means: Means, desk: Desk<'s>) -> Floor<'w, 's> {
         let scheduled = world.sharing.is_scheduled();
+        let requests = lanes.partition_point(Lane::is_latency);
         let seats = lanes.iter().map(|lane| Seat {
             granted: !scheduled && !lane.is_latency(),
             end: Nanos::MAX,
@@ -100,7 +123,9 @@ impl<'w, 's> Floor<'w, 's> {
         Floor {
             world,
             means,
+            requests,
             seats: seats.collect(),
+            strips: lanes.iter().map(|_| OnceCell::new()).collect(),
             lanes,
             desk,
             now: Nanos::ZERO,
@@ -109,6 +134,9 @@ impl<'w, 's> Floor<'w, 's> {
             whole: false,
             quiet_since: Nanos::ZERO,
             beside: Beside::default(),
+            crowds: vec![None; requests],
+            order: Vec::with_capacity(requests),
+            on: Vec::new(),
         }
     }
 
@@ -132,8 +160,11 @@ impl<'w, 's> Floor<'w, 's> {
     /// Everything that is due at this moment.
     fn happen(&mut self) {
         let mut ask = self.now == Nanos::ZERO;
-        for seat in 0..self.lanes.len() {
-            ask |= if self.lanes[seat].is_latency() { self.look_at(seat) } else { self.wish(seat) };
+        for seat in 0..self.requests {
+            ask |= self.look_at(seat);
+        }
+        for seat in self.requests..self.lanes.len() {
+            ask |= self.wish(seat);
         }
         ask |= self.desk.again() <= self.now;
         self.consolidate();
@@ -250,12 +281,12 @@ impl<'w, 's> Floor<'w, 's> {
         if let Some(after) = self.means.whole_after.filter(|_| !self.whole) {
             next = next.min(self.quiet_since + after);
         }
-        for (seat, lane) in self.seats.iter().zip(&self.lanes) {
-            next = next.min(if lane.is_latency() {
-                seat.latency_event(lane)
-            } else {
-                seat.best_effort_event(lane)
-            });
+        let mut all = self.seats.iter().zip(&self.lanes);
+        for (seat, lane) in all.by_ref().take(self.requests) {
+            next = next.min(seat.latency_event(lane));
+        }
+        for (seat, lane) in all {
+            next = next.min(seat.best_effort_event(lane));
         }
         next
     }

@@ -14,27 +14,24 @@ impl Floor<'_, '_> {
         let before = self.desk.decision;
         self.desk.ask(self.now);
         if self.world.sharing.is_scheduled() {
-            for seat in 0..self.lanes.len() {
-                if !self.lanes[seat].is_latency() {
-                    self.turn(seat, &before);
-                }
+            for seat in self.requests..self.lanes.len() {
+                self.turn(seat, &before);
             }
         }
     }
 
     pub(super) fn fill_facts(&mut self) {
-        let mut facts = std::mem::take(&mut self.desk.facts);
-        facts.clear();
-        for (number, (lane, seat)) in self.lanes.iter().zip(&self.seats).enumerate() {
-            let mut fact = lane.facts(number as u32, self.now, seat.awake);
-            fact.runs = seat.granted;
-            fact.next_call = seat.gap.map(|(_, call)| call);
-            if let Some((opened, _)) = seat.gap {
-                fact.busy_until = opened;
-            }
-            facts.push(fact);
+        if !self.desk.asked() {
+            return;
         }
-        self.desk.facts = facts;
+        for ((facts, lane), seat) in self.desk.facts.iter_mut().zip(&self.lanes).zip(&self.seats) {
+            lane.tell(facts, self.now, seat.awake);
+            facts.runs = seat.granted;
+            facts.next_call = seat.gap.map(|(_, call)| call);
+            if let Some((opened, _)) = seat.gap {
+                facts.busy_until = opened;
+            }
+        }
     }
 
     /// One best-effort tenant, after a decision.
@@ -116,7 +113,7 @@ impl Floor<'_, '_> {
 
     /// Latency tenants that are about to start a kernel wait until there is room for it.
     fn let_wait(&mut self) {
-        for seat in 0..self.lanes.len() {
+        for seat in 0..self.requests {
             if self.seats[seat].awake {
                 self.wait_for_room(seat);
             }
@@ -126,9 +123,6 @@ impl Floor<'_, '_> {
     pub(super) fn wait_for_room(&mut self, seat: usize) {
         self.leaving.retain(|leaving| leaving.last > self.now);
         let lane = &mut self.lanes[seat];
-        if !lane.is_latency() {
-            return;
-        }
         let Some(cursor) = &mut lane.cursor else { return };
         if cursor.under_way(&lane.score).is_some() {
             return;

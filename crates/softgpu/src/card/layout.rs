@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ebbcard\0");
 /// Raised with every change of the layout; a card of another version is remade when nobody uses it.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 pub const MAX_SMS: usize = 256;
 pub const MAX_PROCESSES: usize = 64;
 pub const MAX_CONTEXTS: usize = 128;
@@ -41,6 +41,8 @@ pub struct Segment {
     pub next_context_id: AtomicU64,
     pub switches: AtomicU64,
     pub totals: [SmUse; MAX_SMS],
+    /// In the shared domain, nominally when a block last left each SM without a successor (monotonic nanoseconds).
+    pub left_at: [AtomicU64; MAX_SMS],
     pub processes: [ProcessSlot; MAX_PROCESSES],
     pub contexts: [ContextSlot; MAX_CONTEXTS],
 }

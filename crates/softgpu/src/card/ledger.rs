@@ -11,7 +11,7 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use model::Domain;
+use model::{Domain, Nanos};
 
 use super::layout::{NO_PRIORITY, SmUse};
 use super::lock::Guard;
@@ -138,6 +138,22 @@ impl Card {
             }
         }
         drop(guard);
+    }
+
+    /// A block leaves an SM at this time. Whoever takes its room, of whichever context, begins no earlier: to be late is caught up, to have
+    /// waited for others is not.
+    pub fn leave(&self, sm: u32, machine: Nanos) {
+        if self.domain() == Domain::Shared {
+            self.segment().left_at[sm as usize].fetch_max(machine.0, Relaxed);
+        }
+    }
+
+    /// When a block last left an SM, as far as that matters to other contexts.
+    pub fn left_at(&self, sm: u32) -> Nanos {
+        match self.domain() {
+            Domain::Isolated => Nanos::ZERO,
+            Domain::Shared => Nanos(self.segment().left_at[sm as usize].load(Relaxed)),
+        }
     }
 
     /// Gives back the room of one block on each of `places`, and wakes processes that wait for room.

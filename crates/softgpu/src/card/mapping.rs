@@ -150,6 +150,7 @@ impl Mapping {
             slot.resident.iter().for_each(SmUse::clear);
         }
         segment.totals.iter().for_each(SmUse::clear);
+        segment.left_at.iter().for_each(|left| left.store(0, Relaxed));
     }
 }
 

@@ -139,7 +139,8 @@ impl Queue {
             let start = standing.nominal(grid.ready_at);
             let mut unused = Vec::new();
             for &sm in &self.places {
-                let at = start.max(self.free_at[sm as usize]).min(standing.now);
+                let free_at = self.free_at[sm as usize].max(card.left_at(sm) - standing.offset);
+                let at = start.max(free_at).min(standing.now);
                 match grid.claim() {
                     Some(number) => {
                         self.runnable.push_back(Item::Fresh(Fresh {

@@ -250,6 +250,22 @@ fn the_shared_domain_runs_contexts_at_the_same_time() {
 }
 
 #[test]
+fn in_the_shared_domain_time_spent_waiting_for_others_is_not_caught_up() {
+    let bench = Bench::new(Defaults { domain: Domain::Shared, ..four_sms() });
+    let other = bench.engine.create_context().unwrap();
+    let length = 5_000_000;
+    let mine = bench.submit("sleep", 4 * 32, length, &[], 0);
+    while bench.engine.card().resident_blocks().iter().sum::<u32>() < 4 * 32 {
+        std::thread::yield_now();
+    }
+    let theirs = other.submit(Work::Launch(bench.launch("sleep", 4 * 32, length)), &[], 0);
+    bench.context.wait(&mine).unwrap();
+    other.wait(&theirs).unwrap();
+    let span = theirs.finished_at().unwrap() - mine.finished_at().unwrap();
+    assert!(span >= Nanos(length), "{span}, as if there had been room from the beginning");
+}
+
+#[test]
 fn host_functions_may_block_without_stopping_kernels() {
     let bench = Bench::new(four_sms());
     let gate = Arc::new(AtomicU32::new(0));

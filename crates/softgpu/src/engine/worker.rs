@@ -348,6 +348,7 @@ impl Engine {
                 Left::Hung(resident) => queue.hung.push(resident),
                 Left::Retired { grid, sm, at, last } => {
                     queue.vacate(sm, at);
+                    self.card.leave(sm, at + standing.offset);
                     match vacated.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &grid)) {
                         Some((_, places)) => places.push(sm),
                         None => vacated.push((Arc::clone(&grid), vec![sm])),

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use lab::campaign::Entry;
+use lab::modes::Way;
 use model::Nanos;
 use scenario::{Mode, Scenario, Suite};
 
@@ -30,6 +31,12 @@ pub fn entries(options: &RunOptions) -> Result<Vec<Entry>> {
             bail!("the mode {mode} applies to none of these scenarios: {reason}");
         }
     }
+    let ebb = entries.iter().filter(|entry| entry.chosen).flat_map(|entry| &entry.modes);
+    if (!options.policies.is_empty() || options.slo.is_some())
+        && !ebb.into_iter().any(|way| way.mode.is_ebb())
+    {
+        bail!("--policy and --slo are about ebb-isolated and ebb-shared, and neither is to be run");
+    }
     Ok(entries)
 }
 
@@ -45,10 +52,11 @@ fn entry(suite: String, scenario: Scenario, options: &RunOptions) -> Entry {
         scenario.seed = seed;
     }
     let applies = |mode: &Mode| scenario.applies(*mode).is_ok();
-    let modes = match options.modes.as_slice() {
+    let modes: Vec<Mode> = match options.modes.as_slice() {
         [] => scenario.modes(),
         wanted => wanted.iter().copied().filter(applies).collect(),
     };
     let chosen = options.scenarios.is_empty() || options.scenarios.contains(&scenario.name);
+    let modes = Way::all(&modes, &options.policies, options.slo);
     Entry { suite, scenario, modes, chosen }
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::campaign::{Event, Label};
 use model::{Class, Nanos};
-use results::figures::ModeFigures;
+use results::figures::{Latency, ModeFigures, ScenarioFigures, Told};
 use results::iteration::{self, Checks};
 use results::record::{Run, TenantRun};
 use results::{Archive, Figures, Quantiles, request};
@@ -116,24 +116,32 @@ pub fn table(folder: &Path) -> Result<()> {
     if std::fs::metadata(folder.join(results::FILE)).map_or(0, |file| file.len()) == 0 {
         return Ok(());
     }
-    let figures = Figures::of(&Archive::read(&[folder])?);
-    for scenario in &figures.scenarios {
-        println!("\n{}/{}: {}", scenario.scenario.suite, scenario.scenario.name, scenario.scenario.title);
-        println!(
-            "  {:<17} {:>5} {:>11} {:>10} {:>9} {:>12} {:>9}",
-            "mode", "times", "p99", "p99/alone", "in time", "best-effort", "of ideal"
-        );
-        for mode in scenario.modes.iter().filter(|mode| mode.is_measured() || !mode.missing.is_empty()) {
-            println!("  {}", line(mode));
-        }
-    }
-    println!();
+    print!("{}", tables(&Figures::of(&Archive::read(&[folder])?)));
     Ok(())
 }
 
-fn line(mode: &ModeFigures) -> String {
+fn tables(figures: &Figures) -> String {
+    let mut text = String::new();
+    for ScenarioFigures { scenario, modes } in &figures.scenarios {
+        let modes = modes.iter().filter(|mode| mode.is_measured() || !mode.missing.is_empty());
+        let modes: Vec<&ModeFigures> = modes.collect();
+        let wide = modes.iter().map(|mode| mode.mode.len()).max().unwrap_or(0).max(NARROWEST);
+        text += &format!("\n{}/{}: {}\n", scenario.suite, scenario.name, scenario.title);
+        text += &format!(
+            "  {:<wide$} {:>5} {:>11} {:>10} {:>9} {:>12} {:>9}\n",
+            "mode", "times", "p99", "p99/alone", "in time", "best-effort", "of ideal"
+        );
+        modes.into_iter().for_each(|mode| text += &format!("  {}\n", line(mode, wide)));
+    }
+    text + "\n"
+}
+
+/// Of the column of modes: what those without a policy need.
+const NARROWEST: usize = 17;
+
+fn line(mode: &ModeFigures, wide: usize) -> String {
     if !mode.is_measured() {
-        return format!("{:<17} {:>5} {}", mode.mode, "–", mode.missing.join("; "));
+        return format!("{:<wide$} {:>5} {}", mode.mode, "–", mode.missing.join("; "));
     }
     let worst = mode.latency.iter().map(|latency| latency.p99.value).fold(0.0, f64::max);
     let dash = || "–".to_owned();
@@ -151,12 +159,23 @@ fn line(mode: &ModeFigures) -> String {
     let wrong = if mode.together.right { "" } else { "  WRONG RESULTS" };
     let missing =
         if mode.missing.is_empty() { String::new() } else { format!("  ({})", mode.missing.join("; ")) };
+    let told = told(mode);
     let [p99, overhead, attainment, best, ideal] = cells;
     let count = mode.repetitions;
     let name = &mode.mode;
     format!(
-        "{name:<17} {count:>5} {p99:>11} {overhead:>10} {attainment:>9} {best:>12} {ideal:>9}{wrong}{missing}"
+        "{name:<wide$} {count:>5} {p99:>11} {overhead:>10} {attainment:>9} {best:>12} {ideal:>9}{wrong}{told}{missing}"
     )
+}
+
+/// How the SLOs were kept that latency tenants told ebb, beside how they would have been kept alone.
+fn told(mode: &ModeFigures) -> String {
+    let one = |latency: &Latency| {
+        let Told { slo, kept, alone } = latency.told?;
+        let (slo, kept, alone) = (milliseconds(slo.0 as f64), percent(kept), percent(alone));
+        Some(format!("  {} told {slo}: {kept} in it, alone {alone}", latency.tenant))
+    };
+    mode.latency.iter().filter_map(one).collect()
 }
 
 fn milliseconds(nanos: f64) -> String {
@@ -184,4 +203,19 @@ fn figure(value: f64) -> String {
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use results::sample;
+
+    use super::*;
+
+    #[test]
+    fn policies_have_their_lines_behind_what_others_have() {
+        let mut archive = sample::policies();
+        archive.scenarios.retain(|scenario| scenario.suite == "disb-a");
+        archive.runs.retain(|run| run.is_of("disb-a", "disb-a"));
+        insta::assert_snapshot!(tables(&Figures::of(&archive)));
+    }
 }

@@ -9,7 +9,7 @@ use super::*;
 fn reading(program: &str, write: impl FnOnce(&Ledger)) -> Reading {
     let folder = tempfile::tempdir().unwrap();
     let name = CString::new(folder.path().as_os_str().as_bytes()).unwrap();
-    let ledger = Ledger::create(&name, program.as_bytes()).unwrap();
+    let ledger = Ledger::create(&name, telemetry::Stem::now(), program.as_bytes()).unwrap();
     write(&ledger);
     let file = folder.path().read_dir().unwrap().next().unwrap().unwrap().path();
     let mut reading = Reading::open(&file).unwrap();

@@ -134,7 +134,9 @@ impl Page {
         };
         let allocated = ALLOCATIONS.map(|(kind, name)| sized(Counter::allocations(kind), name));
         self.row("allocations", &list(&allocated));
-        self.row("refused", &some(total(Counter::AllocationsRefused), "allocations"));
+        let denied = some(total(Counter::AllocationsDenied), "by the limit of memory");
+        let refused = some(total(Counter::AllocationsRefused), "allocations");
+        self.row("refused", &list(&[refused, denied]));
         let copied = COPIES.map(|(kind, name)| sized(Counter::copies(kind), name));
         self.row("copies", &list(&copied));
         self.row("fills", sized((Counter::Fills, Counter::Filled), "").trim_start());

@@ -28,7 +28,7 @@ use cuda_abi::{CUDA_SUCCESS, CUresult};
 use guard::{Finding, Obstacle, Reason};
 use model::Nanos;
 
-use super::driver;
+use super::driver::{self, Here};
 use super::lane::Lane;
 use super::record::Launch;
 use crate::log::say;
@@ -96,10 +96,11 @@ fn try_out(launch: &mut Launch, key: Key, watch: &'static Watch, original: &dyn 
     if GIVEN_UP.load(Ordering::Relaxed) || watch.frames.captures.load(Ordering::Relaxed) != 0 {
         return false;
     }
-    let here = Lane::made_for(key).is_some_and(|lane| lane.site.context() == driver::current_context());
-    let Some(page) = here.then(|| book::page(launch)).flatten() else { return false };
+    let here = Here::new();
+    let is_here = Lane::made_for(key, &here).is_some_and(|lane| lane.site.context() == here.context());
+    let Some(page) = is_here.then(|| book::page(launch)).flatten() else { return false };
     // It begins when the process may put work on the GPU.
-    drop(tenancy::admit());
+    drop(tenancy::admit(|| false));
     let mut answer = None;
     let finding = driver::relaxed(|| {
         let _still = Still::hold().ok_or(Obstacle::NeverQuiet)?;

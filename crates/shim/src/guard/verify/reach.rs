@@ -41,7 +41,7 @@ pub struct Reach {
 impl Reach {
     pub fn of(launch: &Launch, window: &mut Window) -> Result<Reach, Obstacle> {
         let mut reach = Reach { ranges: [Range::default(); MOST], count: 0, limit: limit(), mistakes: 0 };
-        for &word in &launch.parameters[..launch.parameter_words] {
+        for &word in launch.parameters.all() {
             reach.add(word)?;
         }
         let mut next = 0;

@@ -6,7 +6,7 @@
 use guard::{Kernel, Parameter, Rewritten, Verdict};
 use xxhash_rust::xxh3::xxh3_128;
 
-const MAGIC: &[u8; 8] = b"ebbtwin1";
+const MAGIC: &[u8; 8] = b"ebbtwin2";
 const SUM: usize = 16;
 /// No kernel has more parameters.
 const MOST_PARAMETERS: u32 = 8192;
@@ -16,6 +16,7 @@ pub fn write(rewritten: &Rewritten) -> Vec<u8> {
     number(&mut body, rewritten.kernels.len());
     for kernel in &rewritten.kernels {
         body.push(kernel.verdict.number());
+        body.push(u8::from(kernel.overlaps));
         body.extend(kernel.control_offset.to_le_bytes());
         number(&mut body, kernel.parameters.len());
         for parameter in &kernel.parameters {
@@ -67,6 +68,11 @@ impl<'a> Rest<'a> {
 
     fn kernel(&mut self) -> Option<Kernel> {
         let verdict = Verdict::from_number(*self.take(1)?.first()?)?;
+        let overlaps = match self.take(1)? {
+            [0] => false,
+            [1] => true,
+            _ => return None,
+        };
         let control_offset = self.number()?;
         let count = self.number().filter(|&count| count <= MOST_PARAMETERS)?;
         let mut parameters = Vec::new();
@@ -75,7 +81,7 @@ impl<'a> Rest<'a> {
         }
         let length = self.number()?;
         let name = std::str::from_utf8(self.take(length as usize)?).ok()?.to_owned();
-        Some(Kernel { name, verdict, parameters, control_offset })
+        Some(Kernel { name, verdict, parameters, control_offset, overlaps })
     }
 }
 
@@ -91,6 +97,7 @@ mod tests {
             verdict,
             parameters: parameters.clone(),
             control_offset: 16,
+            overlaps: name == "scan",
         };
         let kernels = vec![
             kernel("add", Verdict::Guard(Rule::Plain)),

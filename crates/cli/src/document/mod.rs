@@ -1,4 +1,6 @@
-//! The program about itself: version, completions, manual.
+//! The program about itself: version, completions, manual, reference.
+
+mod reference;
 
 use std::io;
 use std::path::Path;
@@ -23,8 +25,12 @@ pub fn completions(shell: Shell) -> Result<()> {
     Ok(())
 }
 
-pub fn manual(folder: Option<&Path>) -> Result<()> {
+pub fn manual(folder: Option<&Path>, markdown: bool) -> Result<()> {
     let command = Arguments::command();
+    if markdown {
+        print!("{}", reference::markdown(command));
+        return Ok(());
+    }
     let Some(folder) = folder else {
         return clap_mangen::Man::new(command)
             .render(&mut io::stdout())

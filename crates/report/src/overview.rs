@@ -1,0 +1,239 @@
+//! A suite in a few lines: what each mode and policy costs and gives over all its scenarios, and what ebb would in the
+//! domain that suits each scenario better.
+//!
+//! The *better domain* of a scenario is the one in which p99 over alone is less, and among equals the one that gives
+//! best-effort work more. It is chosen once for each policy, and every figure is then taken from it: to choose again for
+//! each figure would be to measure something that nobody can have. Scenarios that were measured in one domain only are
+//! no choice, and left out.
+
+use results::figures::Told;
+use results::mode::Name;
+use results::record::ALONE;
+
+use crate::numbers::{NONE, OVERLOAD, attained, count, finite, grouped, many, percent, time, times};
+use crate::palette;
+use crate::summary::{Spread, Summary, pairs};
+use crate::view::{Scenario, View, modes_of, overhead};
+
+/// Text in rows and columns, for whatever shows it.
+pub struct Table {
+    pub title: String,
+    pub heads: Vec<&'static str>,
+    /// How many columns are words; figures follow.
+    pub words: usize,
+    pub rows: Vec<Vec<String>>,
+}
+
+pub const FIGURES: [&str; 9] = [
+    "cases",
+    "p99 over alone, mean",
+    "worst",
+    "overload",
+    "SLO points lost, mean",
+    "worst",
+    "of ideal, mean",
+    "worst",
+    "wrong",
+];
+/// Only where some tenant told ebb an SLO.
+const TOLD: [&str; 2] = ["told SLO points lost, mean", "worst"];
+
+/// A line for each mode of a suite, and for the better domain under each policy; where there are several suites, the same
+/// over all their pairs.
+pub fn suites(view: &View) -> Vec<Table> {
+    let mut tables: Vec<Table> =
+        view.suites.iter().map(|suite| table(suite.name.to_owned(), &suite.scenarios)).collect();
+    let pairs: Vec<Scenario<'_>> = pairs(view).into_iter().copied().collect();
+    if view.suites.len() > 1 && !pairs.is_empty() {
+        let title = format!("All {} of a latency and a best-effort tenant", many(pairs.len(), "pair"));
+        tables.push(table(title, &pairs));
+    }
+    tables
+}
+
+fn table(title: String, scenarios: &[Scenario<'_>]) -> Table {
+    let mut lines: Vec<(String, Summary)> = modes_of(scenarios)
+        .into_iter()
+        .filter(|mode| *mode != ALONE)
+        .map(|mode| (palette::label(mode).into_owned(), Summary::of(scenarios, mode)))
+        .collect();
+    lines.extend(in_better_domains(scenarios));
+    let told = lines.iter().any(|(_, summary)| summary.told_lost.is_some());
+    let heads = ["mode"].into_iter().chain(FIGURES).chain(TOLD.into_iter().filter(|_| told));
+    let rows = lines.iter().map(|(name, summary)| {
+        [name.clone()].into_iter().chain(figures(summary)).chain(told_figures(summary, told)).collect()
+    });
+    Table { title, heads: heads.collect(), words: 1, rows: rows.collect() }
+}
+
+/// The same for the better domains alone; nothing where there was no choice.
+pub fn in_better_domains<'s, 'a: 's>(scenarios: &'s [Scenario<'a>]) -> Vec<(String, Summary)> {
+    let line = |variant: Variant| {
+        let chosen: Vec<_> = scenarios.iter().filter_map(|scenario| Choice::of(scenario, variant)).collect();
+        let summary = Summary::over(chosen.iter().map(|choice| (choice.scenario, choice.better)));
+        (!summary.is_empty()).then(|| (format!("ebb, better domain{}", variant.label()), summary))
+    };
+    variants(scenarios).into_iter().filter_map(line).collect()
+}
+
+/// Which domain was the better one for each scenario under each policy; nothing where there was no choice.
+pub fn choices(view: &View) -> Option<Table> {
+    let mut rows = Vec::new();
+    for suite in &view.suites {
+        for scenario in &suite.scenarios {
+            let variants = variants([scenario]).into_iter();
+            rows.extend(variants.filter_map(|variant| Some(Choice::of(scenario, variant)?.cells(variant))));
+        }
+    }
+    let heads = vec![
+        "scenario",
+        "policy",
+        "better domain",
+        "p99 over alone",
+        "SLO points lost",
+        "of ideal",
+        "in the other: p99 over alone",
+        "of ideal",
+    ];
+    let title = "The better domain for each scenario".to_owned();
+    (!rows.is_empty()).then_some(Table { title, heads, words: 3, rows })
+}
+
+/// How ebb was run, but for its domain.
+#[derive(Clone, Copy, PartialEq)]
+struct Variant {
+    policy: Option<model::Kind>,
+    slo: Option<results::mode::Factor>,
+}
+
+impl Variant {
+    fn mode(self, base: &'static str) -> String {
+        Name { base, policy: self.policy, slo: self.slo }.to_string()
+    }
+
+    /// What stands behind `ebb` in the label of a mode.
+    fn label(self) -> String {
+        let label = palette::label(&self.mode(DOMAINS[0])).into_owned();
+        label.strip_prefix(palette::of(DOMAINS[0]).label).unwrap_or_default().to_owned()
+    }
+}
+
+const DOMAINS: [&str; 2] = ["ebb-isolated", "ebb-shared"];
+
+/// In the order of the modes.
+fn variants<'s, 'a: 's>(scenarios: impl IntoIterator<Item = &'s Scenario<'a>>) -> Vec<Variant> {
+    let mut variants: Vec<Variant> = Vec::new();
+    for Name { base, policy, slo } in modes_of(scenarios).into_iter().map(Name::of) {
+        let variant = Variant { policy, slo };
+        if DOMAINS.contains(&base) && !variants.contains(&variant) {
+            variants.push(variant);
+        }
+    }
+    variants
+}
+
+struct Choice<'s, 'a> {
+    scenario: &'s Scenario<'a>,
+    better: &'a str,
+    other: &'a str,
+}
+
+impl<'s, 'a> Choice<'s, 'a> {
+    fn of(scenario: &'s Scenario<'a>, variant: Variant) -> Option<Choice<'s, 'a>> {
+        let [isolated, shared] = DOMAINS.map(|domain| scenario.mode(&variant.mode(domain)));
+        let (isolated, shared) = (isolated?, shared?);
+        let cost = |mode| overhead(mode).map(|estimate| estimate.value);
+        let gain = |mode: &results::figures::ModeFigures| {
+            mode.together.of_ideal.map_or(f64::NEG_INFINITY, |estimate| estimate.value)
+        };
+        let order = cost(shared)?.total_cmp(&cost(isolated)?).then(gain(isolated).total_cmp(&gain(shared)));
+        let (better, other) = if order.is_lt() { (shared, isolated) } else { (isolated, shared) };
+        Some(Choice { scenario, better: &better.mode, other: &other.mode })
+    }
+
+    fn cells(&self, variant: Variant) -> Vec<String> {
+        let record = self.scenario.record;
+        let [better, other] =
+            [self.better, self.other].map(|mode| figures(&Summary::over([(self.scenario, mode)])));
+        let domain = Name::of(self.better).base.trim_start_matches("ebb-");
+        let policy = variant.label().trim_start_matches(": ").to_owned();
+        let [_, _, cost, _, _, lost, _, gain, _] = better;
+        let [_, _, other_cost, _, _, _, _, other_gain, _] = other;
+        let policy = if policy.is_empty() { "as it comes".to_owned() } else { policy };
+        let place = format!("{}/{}", record.suite, record.name);
+        vec![place, policy, domain.to_owned(), cost, lost, gain, other_cost, other_gain]
+    }
+}
+
+/// In the order of [`FIGURES`].
+pub fn figures(summary: &Summary) -> [String; 9] {
+    let [mean, worst] = both(summary.over_alone, times3);
+    // What has no end is in no mean, and worse than whatever has one.
+    let worst = if summary.overloaded > 0 { OVERLOAD.to_owned() } else { worst };
+    let [lost, most] = both(summary.lost, in_points);
+    let [share, least] = both(summary.of_ideal, percent);
+    let (cases, overloaded, wrong) = (count(summary.cases), count(summary.overloaded), count(summary.wrong));
+    [cases, mean, worst, overloaded, lost, most, share, least, wrong]
+}
+
+fn told_figures(summary: &Summary, wanted: bool) -> Vec<String> {
+    if wanted { both(summary.told_lost, in_points).to_vec() } else { Vec::new() }
+}
+
+fn both(spread: Option<Spread>, show: fn(f64) -> String) -> [String; 2] {
+    spread.map_or([NONE.to_owned(), NONE.to_owned()], |Spread { mean, worst, .. }| [show(mean), show(worst)])
+}
+
+fn in_points(share: f64) -> String {
+    grouped(share * 100.0, 2)
+}
+
+/// The bars are a few hundredths from one.
+fn times3(ratio: f64) -> String {
+    if ratio < 2.0 { format!("{}×", grouped(ratio, 3)) } else { finite(ratio, times) }
+}
+
+/// How the SLOs were kept in a scenario that its tenants told ebb: mode and sentence.
+pub fn told<'a>(scenario: &Scenario<'a>) -> Vec<(&'a str, String)> {
+    let each = scenario.modes().flat_map(|mode| mode.latency.iter().map(move |tenant| (mode, tenant)));
+    let said = each.filter_map(|(mode, tenant)| {
+        let Told { slo, kept, alone } = tenant.told?;
+        let (kept, alone) = (attained(kept), attained(alone));
+        let slo = time(slo.as_micros_f64());
+        Some((
+            mode.mode.as_str(),
+            format!(
+                "{} told ebb an SLO of {slo}: kept in {kept} of requests, alone in {alone}",
+                tenant.tenant
+            ),
+        ))
+    });
+    said.collect()
+}
+
+/// For a terminal.
+pub fn text(view: &View) -> String {
+    let mut text = String::new();
+    for table in suites(view).into_iter().chain(choices(view)) {
+        text += &aligned(&table);
+        text.push('\n');
+    }
+    text
+}
+
+fn aligned(table: &Table) -> String {
+    let columns: Vec<usize> = (0..table.heads.len())
+        .map(|column| {
+            let cells = table.rows.iter().map(|row| row[column].chars().count());
+            cells.chain([table.heads[column].chars().count()]).max().unwrap_or(0)
+        })
+        .collect();
+    let line = |cells: &[&str]| {
+        let padded = cells.iter().zip(&columns).enumerate().map(|(column, (cell, &wide))| {
+            if column < table.words { format!("{cell:<wide$}") } else { format!("{cell:>wide$}") }
+        });
+        format!("  {}\n", padded.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    let rows = table.rows.iter().map(|row| line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+    format!("{}\n{}{}", table.title, line(&table.heads), rows.collect::<String>())
+}
