@@ -32,8 +32,6 @@ const TIMEOUT: Duration = Duration::from_secs(240);
 const JOBS: usize = 2;
 /// All of the software GPU's memory: a limit that changes nothing, since whoever reaches it has reached the card's.
 const CARD: &str = "16Gi";
-/// Blocks that wait for higher ones, cut where that hurts, are not always freed: `docs/guard.md`, "What is known to be wrong".
-const KNOWN_TO_FAIL: &str = "gate/first_block_waits_for_the_last";
 /// As many as a data loader or a server may have.
 const THREADS: usize = 64;
 
@@ -297,7 +295,7 @@ fn beside_latency_tenants() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let rival = rival::Rival::start(folder.path(), Domain::Shared, Kind::Slo);
     // Which of two streams runs first is not what it was when the one was stopped.
-    let held = &["stream/high_priority_overtakes_between_blocks", KNOWN_TO_FAIL];
+    let held = &["stream/high_priority_overtakes_between_blocks"];
     let place = Place { except: held, ..Place::preloaded(&SHIM) };
     let place =
         place.with("EBB_SOCKET", rival.socket()).with("EBB_GUARD", "now").with("EBB_GUARD_CACHE", "off");
@@ -313,7 +311,7 @@ fn beside_latency_tenants() -> Result<(), Failed> {
 fn guarded(how: &str) -> Result<(), Failed> {
     // Which of two streams runs first is not what it was when the one was stopped. Even if it is not: the copy by which the
     // case learns that the first has begun is the first of its process, and waits until guarded launches have ended.
-    let timed = &["stream/high_priority_overtakes_between_blocks", KNOWN_TO_FAIL];
+    let timed = &["stream/high_priority_overtakes_between_blocks"];
     let place = Place { except: timed, ..Place::preloaded(&SHIM) };
     place.with("EBB_GUARD", how).with("EBB_GUARD_CACHE", "off").proves_invisible()
 }

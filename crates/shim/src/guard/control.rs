@@ -1,7 +1,7 @@
-//! The words by which host and GPU speak about stopping, and our own two streams.
+//! The words by which host and GPU speak about stopping, and our own three streams.
 //!
 //! In *device memory*, where every block can look cheaply: the stop word, a word that is always zero (for launches that no
-//! stop may cut), and the *away* words, one for each lane and one for the helper stream. They have an allocation of their
+//! stop may cut), and the *away* words, one for each lane and one for each of our streams that has launches. They have an allocation of their
 //! own, because latency tenants open it from other processes to raise the stop word.
 //!
 //! In *pinned memory*, where the host can look cheaply: how many gates each lane has arrived at and passed, how far our own
@@ -9,7 +9,9 @@
 //! only knows for a while: who looks at them when a context has ended finds numbers, and not nothing.
 //!
 //! The *control stream* has the highest priority and carries nothing that takes time. The *helper stream* runs what is left
-//! of launches that were cut. Neither waits for the program's default stream.
+//! of launches that were cut. The *rescue stream* runs what blocks on the GPU wait for, be they of the program's streams or of the
+//! helper's (`watchdog`): it has to be there beforehand, because a stream cannot be had while the GPU is not at rest. None of them waits
+//! for the program's default stream.
 
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -32,15 +34,16 @@ const DEVICE_BYTES: usize = 2 << 20;
 const ZERO: u64 = 128;
 const AWAY: u64 = 256;
 const AWAY_APART: u64 = 128;
-/// The away word behind those of the lanes.
+/// The away words behind those of the lanes.
 const HELPER: usize = LANES;
-const AWAY_BYTES: usize = (LANES + 1) * AWAY_APART as usize;
+const RESCUE: usize = LANES + 1;
+const AWAY_BYTES: usize = (LANES + 2) * AWAY_APART as usize;
 
-/// Where the words lie in pinned memory, in words: two for each lane, two for our streams, what the helper stream tells of
+/// Where the words lie in pinned memory, in words: two for each lane, one for each of our streams, what the helper stream tells of
 /// its away word, and the copy of all of them.
 const COUNTS: usize = 0;
 const OURS: usize = 2 * LANES;
-const TOLD: usize = OURS + 2;
+const TOLD: usize = OURS + STREAMS;
 const COPY: usize = TOLD + 1;
 const PINNED_BYTES: usize = ((COPY + AWAY_BYTES / 4) * 4).next_multiple_of(4096);
 
@@ -53,17 +56,41 @@ pub struct Control {
     registered: AtomicBool,
     /// The pinned memory as the GPU sees it.
     pinned_device: AtomicU64,
-    control: AtomicUsize,
-    helper: AtomicUsize,
+    streams: [AtomicUsize; STREAMS],
     /// Numbers of the last commands to our streams.
-    commands: [AtomicU32; 2],
+    commands: [AtomicU32; STREAMS],
 }
 
 /// Our own streams.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Own {
     Control,
     Helper,
+    Rescue,
+}
+const STREAMS: usize = 3;
+
+/// Those of our streams that have launches, and so an away word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runner {
+    Helper,
+    Rescue,
+}
+
+impl Runner {
+    pub fn own(self) -> Own {
+        match self {
+            Runner::Helper => Own::Helper,
+            Runner::Rescue => Own::Rescue,
+        }
+    }
+
+    fn away(self) -> usize {
+        match self {
+            Runner::Helper => HELPER,
+            Runner::Rescue => RESCUE,
+        }
+    }
 }
 
 /// The away words as they were at one moment.
@@ -74,6 +101,11 @@ impl Aways<'_> {
     pub fn lane(&self, lane: usize) -> u32 {
         self.0.word(COPY + lane * (AWAY_APART as usize / 4)).load(Ordering::Acquire)
     }
+
+    /// The same of the helper stream, since its last job began.
+    pub fn helper(&self) -> u32 {
+        self.lane(HELPER)
+    }
 }
 
 impl Control {
@@ -83,9 +115,8 @@ impl Control {
             pinned: AtomicPtr::new(ptr::null_mut()),
             registered: AtomicBool::new(false),
             pinned_device: AtomicU64::new(0),
-            control: AtomicUsize::new(0),
-            helper: AtomicUsize::new(0),
-            commands: [const { AtomicU32::new(0) }; 2],
+            streams: [const { AtomicUsize::new(0) }; STREAMS],
+            commands: [const { AtomicU32::new(0) }; STREAMS],
         }
     }
 
@@ -131,9 +162,9 @@ impl Control {
         // SAFETY: places for the answers.
         ok(unsafe { next::call::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) })?;
         // Streams of one priority share the hardware's queues, and one that waits at a gate holds up others behind it. So
-        // the helper has another priority than most streams of programs.
-        let helper = (least - 1).max(greatest);
-        for (place, priority) in [(&self.control, greatest), (&self.helper, helper)] {
+        // the helper has another priority than most streams of programs, and the rescue stream another than the helper.
+        let [helper, rescue] = [1, 2].map(|above| (least - above).max(greatest));
+        for (place, priority) in self.streams.iter().zip([greatest, helper, rescue]) {
             const NON_BLOCKING: u32 = 1;
             let mut stream: CUstream = ptr::null_mut();
             // SAFETY: a place for the answer.
@@ -153,7 +184,7 @@ impl Control {
 
     /// Gives back what there is, in its context.
     pub fn unmake(&self) {
-        for stream in [&self.control, &self.helper] {
+        for stream in &self.streams {
             let handle = stream.swap(0, Ordering::Relaxed);
             if handle != 0 {
                 // SAFETY: our own stream, which nobody uses any more.
@@ -173,8 +204,7 @@ impl Control {
 
     /// In the child of a fork: what there was is the parent's.
     pub fn forget(&self) {
-        self.control.store(0, Ordering::Relaxed);
-        self.helper.store(0, Ordering::Relaxed);
+        self.streams.iter().for_each(|stream| stream.store(0, Ordering::Relaxed));
         // What a driver has pinned, a child need not have.
         self.pinned.store(ptr::null_mut(), Ordering::Relaxed);
         self.registered.store(false, Ordering::Relaxed);
@@ -194,16 +224,12 @@ impl Control {
         self.stop() + AWAY + lane as u64 * AWAY_APART
     }
 
-    pub fn helper_away(&self) -> u64 {
-        self.away(HELPER)
+    pub fn away_of(&self, runner: Runner) -> u64 {
+        self.away(runner.away())
     }
 
     pub fn stream(&self, own: Own) -> CUstream {
-        let place = match own {
-            Own::Control => &self.control,
-            Own::Helper => &self.helper,
-        };
-        driver::stream(place.load(Ordering::Relaxed))
+        driver::stream(self.streams[own as usize].load(Ordering::Relaxed))
     }
 
     /// The handle by which other processes open the memory that begins with the stop word.
@@ -251,9 +277,13 @@ impl Control {
         Some(number)
     }
 
+    /// The number of the last operations that one of our streams has done.
+    pub fn done(&self, own: Own) -> u32 {
+        self.word(OURS + own as usize).load(Ordering::Acquire)
+    }
+
     pub fn is_done(&self, own: Own, number: u32) -> bool {
-        let done = self.word(OURS + own as usize).load(Ordering::Acquire);
-        done.wrapping_sub(number).cast_signed() >= 0
+        self.done(own).wrapping_sub(number).cast_signed() >= 0
     }
 
     /// Gives operations to one of our streams and waits until they are done. `None`: not within the time they may take.
@@ -285,12 +315,12 @@ impl Control {
         self.aways()
     }
 
-    /// Has the helper stream hand its away word on to a lane, behind everything it was given: nought if all of that ran, and
+    /// Has a stream of ours hand its away word on to a lane, behind everything it was given: nought if all of that ran, and
     /// the lane's gate opens with nobody's help; else which launch was the first to be cut again.
-    pub fn hand_on(&self, lane: usize) -> Option<()> {
-        let (to, from) = (self.away(lane), self.helper_away());
+    pub fn hand_on(&self, runner: Runner, lane: usize) -> Option<()> {
+        let (to, from) = (self.away(lane), self.away_of(runner));
         // SAFETY: words of ours on both sides.
-        ok(unsafe { next::call::cuMemcpyDtoDAsync_v2(to, from, 4, self.stream(Own::Helper)) })
+        ok(unsafe { next::call::cuMemcpyDtoDAsync_v2(to, from, 4, self.stream(runner.own())) })
     }
 
     /// Asks the GPU for the away words.
@@ -302,17 +332,12 @@ impl Control {
 
     /// Has the helper stream tell its away word, behind everything it was given.
     pub fn tell_helper(&self) -> Option<()> {
-        self.copy(self.helper_away(), 4, TOLD, Own::Helper)
+        self.copy(self.away_of(Runner::Helper), 4, TOLD, Own::Helper)
     }
 
     /// Whether the helper's away word was nought when it was last told: all that the stream was given has run.
     pub fn is_helper_whole(&self) -> bool {
         self.word(TOLD).load(Ordering::Acquire) == 0
-    }
-
-    /// The away words as they were when last asked for.
-    pub fn last_aways(&self) -> Aways<'_> {
-        Aways(self)
     }
 
     fn copy(&self, from: u64, bytes: usize, to: usize, own: Own) -> Option<()> {

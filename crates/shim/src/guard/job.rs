@@ -1,9 +1,12 @@
-//! A job: what was cut is made again, on the helper stream.
+//! A job: what was cut is made again, on a stream of ours.
 //!
-//! The launches before the gates at which lanes stand are made again in their order, lane by lane. The helper stream has
-//! an away word of its own, which says whether all of it ran so far, and if not, which launch was the first to be cut again.
+//! The launches before the gates at which lanes stand are made again in their order, lane by lane. The stream has an away word of
+//! its own, which says whether all of it ran so far, and if not, which launch was the first to be cut again.
 //! Behind the launches of each lane the stream copies it into the lane's own away word: where all ran, that opens the gate,
 //! and the program's stream goes on without a word from the processor; where not, the lane stays cut.
+//!
+//! Jobs of the helper stream can be stopped. Those of the rescue stream cannot: they are what blocks on the GPU wait for (`watchdog`).
+//! A launch is in both only if that of the helper was cut, and so begins no more blocks: or one might run in both.
 
 use std::ptr;
 
@@ -11,7 +14,7 @@ use cuda_abi::CUDA_SUCCESS;
 use guard::{Reason, Rule};
 use model::Nanos;
 
-use super::control::{Aways, LANES, Own};
+use super::control::{LANES, Runner};
 use super::driver::{Operations, ok};
 use super::lane::Lane;
 use super::record::Launch;
@@ -34,14 +37,16 @@ struct Entry {
     number: usize,
     gate: u32,
     part: Part,
+    /// The serial of the first launch that was cut.
+    from: u32,
 }
 
 pub struct Job {
-    /// By which the helper stream says that it is done.
+    runner: Runner,
+    /// By which the stream says that it is done.
     number: u32,
     pub began: Nanos,
-    entries: [Entry; LANES],
-    count: usize,
+    plan: Plan,
 }
 
 /// What a job is to make again.
@@ -52,67 +57,72 @@ pub struct Plan {
 
 impl Plan {
     pub fn new() -> Plan {
-        Plan { entries: [Entry { number: 0, gate: 0, part: Part::All }; LANES], count: 0 }
+        let entry = Entry { number: 0, gate: 0, part: Part::All, from: 0 };
+        Plan { entries: [entry; LANES], count: 0 }
     }
 
-    pub fn add(&mut self, lane: Lane, part: Part) {
+    /// From this launch on, of those before the gate that the lane has to pass next.
+    pub fn add(&mut self, lane: Lane, part: Part, from: u32) {
         let gate = lane.passed().wrapping_add(1);
-        self.entries[self.count] = Entry { number: lane.number(), gate, part };
+        self.entries[self.count] = Entry { number: lane.number(), gate, part, from };
         self.count += 1;
+    }
+
+    fn entries(&self) -> &[Entry] {
+        &self.entries[..self.count]
     }
 
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Begins to make everything again, in the calling thread's context, with launches that look at this stop word. `None`:
-    /// the driver refused.
-    pub fn begin(
-        self,
-        site: &'static Site,
-        aways: &Aways<'_>,
-        stop: u64,
-        counts: &mut Counts,
-        now: Nanos,
-    ) -> Option<Job> {
+    pub fn has(&self, lane: usize) -> bool {
+        self.entries().iter().any(|entry| entry.number == lane)
+    }
+
+    /// Begins to make everything again, in the calling thread's context. `None`: the driver refused.
+    pub fn begin(self, site: &'static Site, runner: Runner, counts: &mut Counts, now: Nanos) -> Option<Job> {
         let control = &site.control;
-        let helper = control.stream(Own::Helper);
-        ok(Operations::new().write(control.helper_away(), 0).give_to(helper))?;
-        for entry in &self.entries[..self.count] {
-            let lane = Lane::at(site, entry.number);
-            again(lane, entry, aways.lane(entry.number), stop, counts)?;
-            if entry.part == Part::All {
-                control.hand_on(entry.number)?;
-            }
+        let stream = control.stream(runner.own());
+        ok(Operations::new().write(control.away_of(runner), 0).give_to(stream))?;
+        // What was given to the stream before the driver refused something is a job as well, and the lanes that are missing in it
+        // stay cut.
+        let _ = self.entries().iter().try_for_each(|entry| {
+            again(Lane::at(site, entry.number), entry, runner, counts)?;
+            if entry.part == Part::All { control.hand_on(runner, entry.number) } else { Some(()) }
+        });
+        if runner == Runner::Helper {
+            control.tell_helper()?;
         }
-        control.tell_helper()?;
-        let number = control.begin(Own::Helper, Operations::new())?;
+        let number = control.begin(runner.own(), Operations::new())?;
         counts.rounds += 1;
-        Some(Job { number, began: now, entries: self.entries, count: self.count })
+        Some(Job { runner, number, began: now, plan: self })
     }
 }
 
 /// Makes the launches of one lane again.
-fn again(lane: Lane, entry: &Entry, away: u32, stop: u64, counts: &mut Counts) -> Option<()> {
+fn again(lane: Lane, entry: &Entry, runner: Runner, counts: &mut Counts) -> Option<()> {
     let (ring, control) = (&lane.state().ring, &lane.site.control);
+    let stream = control.stream(runner.own());
+    let stop = if runner == Runner::Helper { control.stop() } else { control.zero() };
     // Who put the records there has let go of the lock since.
     drop(lane.lock());
     let mut launch = Launch::blank(ptr::null_mut(), ring.frame(ring.before(entry.gate).next()?));
     // Those before it ran whole; to make them again would change nothing. The word may also name a launch of another lane, which
     // was cut before this one had its turn.
-    let before = ring.before(entry.gate).position(|at| ring.serial(at) == away).unwrap_or(0);
+    let before = ring.before(entry.gate).position(|at| ring.serial(at) == entry.from).unwrap_or(0);
     let most = if entry.part == Part::First { 1 } else { usize::MAX };
     for at in ring.before(entry.gate).skip(before).take(most) {
         ring.read(at, &mut launch);
         if launch.attempts == 0 {
-            counts.count_cut(control, &launch, launch.serial == away);
+            counts.count_cut(control, &launch, launch.serial == entry.from);
         }
         launch.attempts += 1;
         if launch.rule == Rule::Ordered {
             // SAFETY: a cell of ours, which no attempt under way uses.
-            ok(unsafe { next::call::cuMemsetD8Async(launch.cell(), 0, 8, control.stream(Own::Helper)) })?;
+            ok(unsafe { next::call::cuMemsetD8Async(launch.cell(), 0, 8, stream) })?;
         }
-        let result = launch.make(control.stream(Own::Helper), stop, control.helper_away());
+        let result = launch.make(stream, stop, control.away_of(runner));
         if result != CUDA_SUCCESS {
             say!("a launch that was cut could not be made again: {result:?}");
             return None;
@@ -125,27 +135,34 @@ fn again(lane: Lane, entry: &Entry, away: u32, stop: u64, counts: &mut Counts) -
 
 impl Job {
     pub fn is_done(&self, site: &Site) -> bool {
-        site.control.is_done(Own::Helper, self.number)
+        site.control.is_done(self.runner.own(), self.number)
     }
 
-    /// Whether all of it ran. Where not, the lanes know: they were handed the serial of the launch that was cut again.
+    /// Whether all of a job of the helper ran. Where not, the lanes know: they were handed the serial of the launch that was cut again.
     pub fn is_whole(&self, site: &Site) -> bool {
         site.control.is_helper_whole()
     }
 
+    pub fn has(&self, lane: usize) -> bool {
+        self.plan.has(lane)
+    }
+
+    /// The lane of a launch that is made again here.
+    pub fn lane_of(&self, site: &'static Site, serial: u32) -> Option<Lane> {
+        let holds = |entry: &&Entry| {
+            let ring = &Lane::at(site, entry.number).state().ring;
+            ring.before(entry.gate).any(|at| ring.serial(at) == serial)
+        };
+        self.plan.entries().iter().find(holds).map(|entry| Lane::at(site, entry.number))
+    }
+
     /// Blocks waited for others, and left when those were given to them: such a kernel is not cut again.
     pub fn demote(&self, site: &'static Site) {
-        let aways = site.control.last_aways();
-        for entry in self.entries[..self.count].iter().filter(|entry| entry.part == Part::First) {
+        for entry in self.plan.entries().iter().filter(|entry| entry.part == Part::First) {
             let ring = &Lane::at(site, entry.number).state().ring;
-            let away = aways.lane(entry.number);
-            if let Some(at) = ring.before(entry.gate).find(|at| ring.serial(*at) == away) {
+            if let Some(at) = ring.before(entry.gate).find(|at| ring.serial(*at) == entry.from) {
                 twins::demote(ring.frame(at), Reason::WaitsForOthers);
             }
         }
-    }
-
-    pub fn frees(&self) -> bool {
-        self.entries[..self.count].iter().any(|entry| entry.part == Part::First)
     }
 }

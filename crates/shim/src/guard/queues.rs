@@ -12,7 +12,7 @@ use crate::surroundings::variable;
 
 /// What a client of MPS has that says nothing.
 const BY_DEFAULT: usize = 2;
-/// For our own two streams and for copies.
+/// For our own streams and for copies.
 const OTHERS: usize = 4;
 
 /// Zero: not asked yet.

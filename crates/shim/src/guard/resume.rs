@@ -14,13 +14,14 @@ use model::{Nanos, Rung};
 use telemetry::{Counter, What};
 
 use super::certificate::{self, Promise, Strikes};
-use super::control::{Aways, Control, LANES};
+use super::control::{Aways, Control, LANES, Own, Runner};
 use super::driver;
+use super::extent;
 use super::job::{Job, Part, Plan};
 use super::lane::Lane;
 use super::record::Launch;
 use super::site::{self, SITES, Site};
-use super::{extent, watchdog};
+use super::watchdog::{self, Sightings};
 use crate::twins::{self, sample};
 use crate::{tenancy, watch};
 
@@ -89,18 +90,28 @@ struct Stage {
     phase: Phase,
     /// The gates behind what was launched when the phase began.
     targets: [u32; LANES],
+    /// What was cut, made again; and what blocks on the GPU wait for.
     job: Option<Job>,
+    rescue: Option<Job>,
     /// What was promised when the stop began.
     promise: Option<Promise>,
-    /// Since when no lane has arrived anywhere, and at how many gates they had then. It outlasts stops and resumes: who stops
+    /// Since when nothing has come anywhere, and how far things were then (`progress`). It outlasts stops and resumes: who stops
     /// often must not keep the watchdog from its work.
     still: Option<(Nanos, u32)>,
+    /// When it was last asked whether something that runs was cut.
+    asked: Nanos,
+    sightings: Sightings,
 }
 
 impl Stage {
-    /// Since when no lane has arrived anywhere, of which so many arrivals are known now.
-    fn still_since(&mut self, arrivals: u32, now: Nanos) -> Nanos {
-        let still = self.still.filter(|(_, then)| *then == arrivals).unwrap_or((now, arrivals));
+    /// Whether nothing is made again.
+    fn has_no_job(&self) -> bool {
+        self.job.is_none() && self.rescue.is_none()
+    }
+
+    /// Since when nothing has come anywhere, by what is known of progress now.
+    fn still_since(&mut self, progress: u32, now: Nanos) -> Nanos {
+        let still = self.still.filter(|(_, then)| *then == progress).unwrap_or((now, progress));
         self.still = Some(still);
         still.0
     }
@@ -123,8 +134,11 @@ impl Steward {
             phase: Phase::Running,
             targets: [0; LANES],
             job: None,
+            rescue: None,
             promise: None,
             still: None,
+            asked: Nanos::ZERO,
+            sightings: Sightings::new(),
         };
         let (counts, entered) = (Counts::default(), Counts::default());
         Steward { stages: [STAGE; SITES], counts, entered, strikes: Strikes::new(), drained: None }
@@ -137,7 +151,7 @@ impl Steward {
 
     /// Whether everything runs.
     pub fn is_at_rest(&self) -> bool {
-        self.stages.iter().all(|stage| stage.phase == Phase::Running && stage.job.is_none())
+        self.stages.iter().all(|stage| stage.phase == Phase::Running && stage.has_no_job())
     }
 
     /// Whether nothing runs, or soon will not. Who resumes has work on the GPU: what was not cut ran all the time, and until the last of it
@@ -171,8 +185,9 @@ impl Steward {
                 continue;
             }
             let Some(_held) = site.hold() else {
-                self.stages[place].phase = Phase::Running;
-                self.stages[place].job = None;
+                let stage = &mut self.stages[place];
+                stage.phase = Phase::Running;
+                (stage.job, stage.rescue) = (None, None);
                 continue;
             };
             let look = || Some(self.tend_site(place, site, wish, again, now));
@@ -212,7 +227,7 @@ impl Steward {
         now: Nanos,
     ) -> Nanos {
         self.know(place, site);
-        let rest = self.tend_job(place, site, now);
+        let rest = self.tend_jobs(place, site, now);
         let next = match (self.stages[place].phase, wish) {
             (Phase::Running, Wish::Go) => self.mind(place, site, again, now),
             (Phase::Running | Phase::Resuming { .. }, Wish::Stop) => self.begin_stop(place, site, now),
@@ -230,7 +245,9 @@ impl Steward {
         let stage = &mut self.stages[place];
         if stage.generation != site.generation() {
             stage.generation = site.generation();
-            stage.job = None;
+            (stage.job, stage.rescue) = (None, None);
+            // Its launches are counted from the beginning.
+            stage.sightings = Sightings::new();
             // Somebody may have raised the word since it was made.
             stage.phase = Phase::Stopped;
         }
@@ -251,15 +268,25 @@ impl Steward {
             stage.still = None;
             return Some(IDLE);
         }
-        if !site.lanes().any(|lane| lane.arrived() != lane.passed()) {
-            stage.still = None;
+        if site.lanes().any(|lane| lane.arrived() != lane.passed()) {
+            let still = stage.still_since(progress(site), now);
+            return if now.since(still) < STUCK {
+                Some(LATER)
+            } else {
+                self.begin_resume(place, site, again, now)
+            };
+        }
+        // What runs may take long, or wait for blocks that were turned away.
+        stage.still = None;
+        if !watchdog::is_due(stage.asked, now) {
             return Some(MUCH_LATER);
         }
-        let still = stage.still_since(arrivals(site), now);
-        if now.since(still) < STUCK {
-            return Some(LATER);
+        stage.asked = now;
+        let aways = site.control.aways()?;
+        match site.lanes().any(|lane| is_cut(&aways, &lane)) {
+            true => self.begin_resume(place, site, again, now),
+            false => Some(MUCH_LATER),
         }
-        self.begin_resume(place, site, again, now)
     }
 
     fn begin_stop(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<Nanos> {
@@ -288,7 +315,8 @@ impl Steward {
     /// Looks whether the last block has left.
     fn drain(&mut self, place: usize, site: &'static Site, since: Nanos, now: Nanos) -> Option<Nanos> {
         let targets = self.stages[place].targets;
-        if site.lanes().all(|lane| is_still(lane, targets[lane.number()])) {
+        if self.stages[place].has_no_job() && site.lanes().all(|lane| is_still(lane, targets[lane.number()]))
+        {
             self.stages[place].phase = Phase::Stopped;
             self.stages[place].still = None;
             self.drained = Some(now.since(since));
@@ -326,22 +354,25 @@ impl Steward {
 
     /// Has what was cut in lanes that stand at a gate made again, as far as the away words tell of it.
     fn make_again(&mut self, place: usize, site: &'static Site, aways: &Aways<'_>, now: Nanos) -> Option<()> {
-        if self.stages[place].job.is_some() {
+        let stage = &mut self.stages[place];
+        if stage.job.is_some() {
             return Some(());
         }
-        let targets = self.stages[place].targets;
+        let rescued = |lane: &Lane| stage.rescue.as_ref().is_some_and(|rescue| rescue.has(lane.number()));
         let mut plan = Plan::new();
         site.lanes()
-            .filter(|lane| stands(lane, &targets) && is_cut(aways, lane))
-            .for_each(|lane| plan.add(lane, Part::All));
-        self.begin_job(place, site, plan, aways, site.control.stop(), now)
+            .filter(|lane| stands(lane, &stage.targets) && is_cut(aways, lane) && !rescued(lane))
+            .for_each(|lane| plan.add(lane, Part::All, aways.lane(lane.number())));
+        if !plan.is_empty() {
+            stage.job = Some(plan.begin(site, Runner::Helper, &mut self.counts, now)?);
+        }
+        Some(())
     }
 
     /// Looks which lanes stand at a gate, and has what was cut made again.
     fn resume(&mut self, place: usize, site: &'static Site, since: Nanos, now: Nanos) -> Option<Nanos> {
         let targets = self.stages[place].targets;
-        if site.lanes().all(|lane| lane.has_passed(targets[lane.number()]))
-            && self.stages[place].job.is_none()
+        if self.stages[place].has_no_job() && site.lanes().all(|lane| lane.has_passed(targets[lane.number()]))
         {
             self.stages[place].phase = Phase::Running;
             self.stages[place].still = None;
@@ -355,64 +386,60 @@ impl Steward {
         Some(pace(now.since(since)))
     }
 
-    fn begin_job(
-        &mut self,
-        place: usize,
-        site: &'static Site,
-        plan: Plan,
-        aways: &Aways<'_>,
-        stop: u64,
-        now: Nanos,
-    ) -> Option<()> {
-        if !plan.is_empty() {
-            self.stages[place].job = Some(plan.begin(site, aways, stop, &mut self.counts, now)?);
-        }
-        Some(())
-    }
-
-    /// Looks whether the job is done.
-    fn tend_job(&mut self, place: usize, site: &'static Site, now: Nanos) -> Nanos {
-        let Some(job) = self.stages[place].job.take() else { return IDLE };
-        if job.is_done(site) {
-            if job.frees() {
+    /// Looks whether jobs are done.
+    fn tend_jobs(&mut self, place: usize, site: &'static Site, now: Nanos) -> Nanos {
+        let stage = &mut self.stages[place];
+        let mut rest = IDLE;
+        if let Some(job) = &stage.rescue {
+            let done = job.is_done(site);
+            rest = if done { SOON } else { pace(now.since(job.began)) };
+            if done {
                 job.demote(site);
+                stage.rescue = None;
             }
-            let whole = job.is_whole(site);
-            let stage = &mut self.stages[place];
-            if !whole && matches!(stage.phase, Phase::Resuming { .. }) {
-                // Somebody has raised the word since it was lowered. If he has no more work, it must be lowered again.
-                stage.phase = Phase::Stopped;
-            }
-            return SOON;
         }
-        let rest = pace(now.since(job.began));
-        self.stages[place].job = Some(job);
+        if let Some(job) = &stage.job {
+            let done = job.is_done(site);
+            rest = rest.min(if done { SOON } else { pace(now.since(job.began)) });
+            if done {
+                if !job.is_whole(site) && matches!(stage.phase, Phase::Resuming { .. }) {
+                    // Somebody has raised the word since it was lowered. If he has no more work, it must be lowered again.
+                    stage.phase = Phase::Stopped;
+                }
+                stage.job = None;
+            }
+        }
         rest
     }
 
     /// What does not arrive may be waiting for blocks that were turned away.
     fn watch_over(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<()> {
-        let arrived = arrivals(site);
+        let progress = progress(site);
         let stage = &mut self.stages[place];
-        let still = stage.still_since(arrived, now);
-        if stage.job.is_some() || !watchdog::is_due(still, now) {
+        let still = stage.still_since(progress, now);
+        if stage.rescue.is_some() || !stage.sightings.are_due(still, now) {
             return Some(());
         }
         let aways = site.control.aways()?;
-        let plan = watchdog::plan(site, &stage.targets, &aways);
-        self.stages[place].still = Some((now, arrived));
+        stage.sightings.look(&aways, now);
+        if !watchdog::is_due(still, now) {
+            return Some(());
+        }
+        let plan = watchdog::plan(site, &stage.targets, stage.job.as_ref(), &mut stage.sightings, now);
         if plan.is_empty() {
             return Some(());
         }
+        stage.still = Some((now, progress));
         self.counts.watchdog += 1;
-        // No stop may keep from them what they wait for.
-        self.begin_job(place, site, plan, &aways, site.control.zero(), now)
+        stage.rescue = Some(plan.begin(site, Runner::Rescue, &mut self.counts, now)?);
+        Some(())
     }
 }
 
-/// At how many gates all lanes together have arrived.
-fn arrivals(site: &'static Site) -> u32 {
-    site.lanes().fold(0, |sum: u32, lane| sum.wrapping_add(lane.arrived()))
+/// A number that changes when a lane arrives at a gate, or the helper stream has done a job.
+fn progress(site: &'static Site) -> u32 {
+    let jobs = site.control.done(Own::Helper);
+    site.lanes().fold(jobs, |sum: u32, lane| sum.wrapping_add(lane.arrived()))
 }
 
 /// Whether nothing of a lane is on the GPU that was launched before that gate: it has arrived there, or waits at an earlier one.
