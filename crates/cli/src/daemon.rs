@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use daemon::{Endpoint, Metrics, Options, Outcome, Scope, serve, start};
+use daemon::{Endpoint, Options, Outcome, Scope, Serving, serve, start};
+use dashboard::{Admin, Dashboard};
 
 use crate::arguments::DaemonOptions;
 
@@ -36,9 +37,17 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
 }
 
 /// Has the web server serve what the daemon knows.
-fn serve_metrics(wanted: &Metrics, asker: export::Asker) -> Result<Endpoint, String> {
+fn serve_metrics(serving: Serving<'_>) -> Result<Endpoint, String> {
+    let Serving { wanted, asker, viewer, place } = serving;
     let listen = wanted.listen.ok_or("nobody said where")?;
-    let pages = Arc::new(web::Metrics::new(asker));
+    let metrics = web::Metrics::new(asker);
+    let pages: Arc<dyn web::Pages> = if wanted.dashboard.enabled {
+        let token = wanted.dashboard.admin_token.as_deref();
+        let admin = token.map(|token| Admin::read(token, place.clone())).transpose();
+        Arc::new(Dashboard::new(viewer, metrics, admin.map_err(|error| error.to_string())?))
+    } else {
+        Arc::new(metrics)
+    };
     let options = web::Options { listen, tls: wanted.tls.clone(), basic_auth: wanted.basic_auth.clone() };
     let server = web::Server::start(&options, pages).map_err(|error| error.to_string())?;
     let scheme = if options.tls.is_some() { "https" } else { "http" };

@@ -21,7 +21,8 @@
 //! * `nvml`: who computes on a GPU without being a tenant
 //! * `shared`: the service without which contexts do not run at the same time, kept up by a thread of its own
 //! * [`traces`]: what happened when a request was late
-//! * [`request`], [`report`]: what can be asked in words, and what is answered
+//! * [`request`], [`report`]: what can be asked in words, and what is answered; [`scene`]: two reports as rows with rates
+//! * [`picture`]: a report and more, for whoever draws
 //! * [`client`], [`start`]: the other end
 //!
 //! **Never in here:** PTX, kernels, handles of CUDA. A daemon that knows less can break less.
@@ -43,16 +44,18 @@ mod shared;
 mod uuid;
 
 pub mod client;
+pub mod picture;
 pub mod report;
 pub mod request;
+pub mod scene;
 pub mod start;
 pub mod traces;
 
 pub use automatic::{Choice, choice as domain_choice};
 pub use configuration::{
-    APPLIED, Ceiling, Ceilings, Configuration, Holds, KEYS, Key, Loaded, Metrics, Mistake, Policy, Rule,
-    Scope, Sockets, Sources, Subject, Trace, Wanted, usual_place as configuration_place,
+    APPLIED, Ceiling, Ceilings, Configuration, Dashboard, Holds, KEYS, Key, Loaded, Metrics, Mistake, Policy,
+    Rule, Scope, Sockets, Sources, Subject, Trace, Wanted, usual_place as configuration_place,
 };
 pub use error::Error;
 pub use place::Place;
-pub use server::{Endpoint, Options, Outcome, Serve, serve};
+pub use server::{Endpoint, Options, Outcome, Serve, Serving, serve};

@@ -69,6 +69,9 @@ pub struct Daemon {
     /// Where metrics are served, if they are.
     #[serde(default)]
     pub metrics: Option<String>,
+    /// Where the dashboard is, if there is one.
+    #[serde(default)]
+    pub dashboard: Option<String>,
 }
 
 /// A key of the configuration that is in force.

@@ -1,4 +1,4 @@
-//! How a reader asks for an observation.
+//! How a reader asks for an observation, or for whatever else the daemon's thread knows.
 //!
 //! The daemon has one thread, which waits for everybody at once. So a question rings a bell that can be waited for together with
 //! everything else, and whoever asks waits for the answer, not the daemon for whoever asks. All questions that lie on the desk at
@@ -16,32 +16,36 @@ use crate::Observation;
 /// Questions that lie on the desk. Whoever comes when there are more is not served.
 const QUESTIONS: usize = 64;
 
-type Answer = Arc<Observation>;
-
 /// The side that asks. It may be copied to as many threads as there are.
-#[derive(Clone, Debug)]
-pub struct Asker {
+#[derive(Debug)]
+pub struct Asker<T = Observation> {
     bell: Arc<OwnedFd>,
-    questions: SyncSender<SyncSender<Answer>>,
+    questions: SyncSender<SyncSender<Arc<T>>>,
 }
 
 /// The side that answers.
 #[derive(Debug)]
-pub struct Desk {
+pub struct Desk<T = Observation> {
     bell: Arc<OwnedFd>,
-    questions: Receiver<SyncSender<Answer>>,
+    questions: Receiver<SyncSender<Arc<T>>>,
 }
 
 /// A desk, and who may come to it.
-pub fn desk() -> std::io::Result<(Asker, Desk)> {
+pub fn desk<T>() -> std::io::Result<(Asker<T>, Desk<T>)> {
     let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
     let (sender, receiver) = sync_channel(QUESTIONS);
     Ok((Asker { bell: bell.clone(), questions: sender }, Desk { bell, questions: receiver }))
 }
 
-impl Asker {
+impl<T> Clone for Asker<T> {
+    fn clone(&self) -> Asker<T> {
+        Asker { bell: self.bell.clone(), questions: self.questions.clone() }
+    }
+}
+
+impl<T> Asker<T> {
     /// What there is to say now. `None`: nobody answers in time, or at all.
-    pub fn ask(&self, patience: Duration) -> Option<Answer> {
+    pub fn ask(&self, patience: Duration) -> Option<Arc<T>> {
         // With room for the answer, so that nobody waits to give it.
         let (sender, answer) = sync_channel(1);
         match self.questions.try_send(sender) {
@@ -54,9 +58,9 @@ impl Asker {
     }
 }
 
-impl Desk {
+impl<T> Desk<T> {
     /// Answers everybody who has asked so far.
-    pub fn answer(&self, observe: impl FnOnce() -> Observation) {
+    pub fn answer(&self, observe: impl FnOnce() -> T) {
         // Before the questions are looked at: whoever comes later rings again.
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         let asked: Vec<_> = self.questions.try_iter().collect();
@@ -71,7 +75,7 @@ impl Desk {
     }
 }
 
-impl AsFd for Desk {
+impl<T> AsFd for Desk<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
@@ -101,7 +105,7 @@ mod tests {
 
     #[test]
     fn all_who_ask_at_once_are_given_one_answer() {
-        let (asker, desk) = desk().unwrap();
+        let (asker, desk) = desk::<Observation>().unwrap();
         let others: Vec<_> = (0..2)
             .map(|_| {
                 let asker = asker.clone();
@@ -123,7 +127,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_desk_that_is_gone_or_full() {
-        let (asker, desk) = desk().unwrap();
+        let (asker, desk) = desk::<Observation>().unwrap();
         for _ in 0..QUESTIONS {
             assert!(asker.ask(Duration::ZERO).is_none());
         }

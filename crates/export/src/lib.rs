@@ -25,16 +25,19 @@
 //! * [`FAMILIES`], [`Family`], [`Kind`]: what it is called
 //! * [`text`], [`Format`]: how it is written
 //! * [`desk`], [`Asker`], [`Desk`]: how it is asked for
+//! * [`readable`]: what people call a kernel
 
 #![forbid(unsafe_code)]
 
 mod catalogue;
 mod desk;
+mod kernel_name;
 mod observation;
 mod text;
 
 pub use catalogue::{FAMILIES, Family, Kind};
 pub use desk::{Asker, Desk, desk};
+pub use kernel_name::readable;
 pub use observation::{
     Clients, Disconnects, Gpu, Health, Memory, Now, Observation, Reload, Slowdown, Tenant,
 };

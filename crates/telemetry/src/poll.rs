@@ -120,6 +120,14 @@ impl EventReader {
         polled
     }
 
+    /// As [`poll`](EventReader::poll), without launches, of which there are many.
+    pub fn poll_course(&mut self) -> Polled {
+        let mut polled = Polled::default();
+        let _ = self.course.poll(&self.file, &mut polled);
+        polled.events.sort_by_key(|event| event.time);
+        polled
+    }
+
     /// Passes over all that is remembered.
     pub fn skip(&mut self) {
         for cursor in [&mut self.course, &mut self.launches] {
@@ -282,6 +290,16 @@ mod tests {
         place.log.write(&request(1));
         (0..3 * LAUNCHES as u64).for_each(|time| place.log.write(&launch(10 + time)));
         assert_eq!(EventReader::open(&place.path).unwrap().poll().events[0], request(1));
+    }
+
+    #[test]
+    fn the_course_is_read_without_launches() {
+        let place = log();
+        let mut reader = EventReader::open(&place.path).unwrap();
+        place.log.write(&launch(1));
+        place.log.write(&request(2));
+        assert_eq!(reader.poll_course().events, [request(2)]);
+        assert_eq!(reader.poll().events, [launch(1)]);
     }
 
     #[test]

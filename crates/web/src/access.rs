@@ -108,7 +108,8 @@ mod tests {
 
     fn sends(authorization: Option<String>) -> Request {
         let (path, accept) = ("/metrics".to_owned(), String::new());
-        Request { method: Method::Get, path, accept, host: None, authorization }
+        let (host, origin, body) = (None, None, Vec::new());
+        Request { method: Method::Get, path, accept, host, origin, authorization, body }
     }
 
     fn basic(text: &str) -> Request {

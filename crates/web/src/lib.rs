@@ -1,7 +1,6 @@
 //! A small HTTP server inside the daemon.
 //!
-//! It answers GET and HEAD and nothing else: one request to a connection, no body, a bound on everything. That is what a reader
-//! of metrics needs, and all that a page for people will need. It has threads of its own, one that lets in and one for each
+//! One request to a connection, and a bound on everything. It has threads of its own, one that lets in and one for each
 //! connection, and the daemon's thread is only ever asked for an observation (`export::desk`), so that a slow reader costs a thread
 //! of ours and nobody's time. A connection may stay open for as long as its page has something to say: that is
 //! why there is a thread for each and not one for all.
@@ -10,12 +9,14 @@
 //!
 //! Nobody who connects. A request has a greatest length and a deadline; there is a bound on connections. What listens on this machine
 //! only is asked for by its name there, so that a page in a browser which has had its own name pointed here is refused.
-//! There is nothing to be changed through this door. Where others than this machine are to read, a certificate and a file of readers
+//! A POST comes through without a reader's password: a page that can change something asks for a proof of its own, and all
+//! others refuse it. Where others than this machine are to read, a certificate and a file of readers
 //! can be named (`tls`, `access`).
 //!
 //! * [`Server`], [`Options`]: who listens, and where
 //! * [`Pages`], [`Request`], [`Response`]: what is served
-//! * [`Metrics`]: the one page there is
+//! * [`Stream`], [`Next`]: a body that goes on, such as server-sent events
+//! * [`Metrics`]: the page for monitoring; the one for people is in a room of its own (`dashboard`)
 //!
 //! Inside: `request` (what was asked), `wire` (bytes with a deadline), `connection` (one of them), `server` (letting them in).
 
@@ -34,10 +35,10 @@ mod wire;
 pub use error::Error;
 pub use metrics::Metrics;
 pub use request::{Method, Request};
-pub use response::Response;
+pub use response::{Next, Response, Stream};
 pub use server::{Options, Server};
 
-/// What a server serves.
+/// What a server serves. A page that changes nothing answers a POST with [`Response::read_only`].
 pub trait Pages: Send + Sync {
     fn page(&self, request: &Request) -> Response;
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use export::{Asker, Format};
 
-use crate::{Pages, Request, Response};
+use crate::{Method, Pages, Request, Response};
 
 /// The daemon's thread answers within a round; if it does not, it has other troubles.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -42,6 +42,9 @@ impl Metrics {
 
 impl Pages for Metrics {
     fn page(&self, request: &Request) -> Response {
+        if request.method == Method::Post {
+            return Response::read_only();
+        }
         match request.path.as_str() {
             "/metrics" => self.metrics(Format::for_reader(&request.accept)),
             "/" => Response::because(200, "This is an ebb daemon. Metrics are at /metrics."),

@@ -1,4 +1,4 @@
-//! What was asked: the head of a request, read with bounds.
+//! What was asked: the head of a request and what it brings, read with bounds.
 
 use std::io::Read;
 use std::net::IpAddr;
@@ -6,11 +6,15 @@ use std::net::IpAddr;
 /// A head is no longer than this. Browsers send about a tenth of it.
 const LONGEST: usize = 8 * 1024;
 const MOST_HEADERS: usize = 64;
+/// What a request may bring. Whoever wants something changed says so in a line.
+const LONGEST_BODY: usize = 4 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Get,
     Head,
+    /// Something is to be changed. Most pages refuse it.
+    Post,
 }
 
 /// A request that can be answered.
@@ -22,7 +26,11 @@ pub struct Request {
     /// What the reader accepts; empty where it does not say.
     pub accept: String,
     pub host: Option<String>,
+    /// The page in a browser from which it comes.
+    pub origin: Option<String>,
     pub authorization: Option<String>,
+    /// What it brings; nothing, unless something is to be changed.
+    pub body: Vec<u8>,
 }
 
 /// Why a request is not answered as it wants to be.
@@ -33,42 +41,54 @@ pub enum Refusal {
     Malformed,
     /// The head is too long.
     TooLong,
-    /// It asks for something to be done, or brings something.
+    /// It asks for something that is not done here.
     NotAllowed,
+    /// It brings something, or too much.
     Body,
 }
 
-/// Reads a head, and not a byte behind it that matters: there is one request to a connection.
+/// Reads a request, and not a byte behind it that matters: there is one to a connection.
 pub fn read(from: &mut impl Read) -> Result<Request, Refusal> {
-    let mut bytes = [0; LONGEST];
+    let mut bytes = [0; LONGEST + LONGEST_BODY];
     let mut length = 0;
     loop {
         match from.read(&mut bytes[length..]) {
             Ok(0) | Err(_) => return Err(Refusal::Gone),
             Ok(more) => length += more,
         }
-        if let Some(request) = parse(&bytes[..length])? {
-            return Ok(request);
-        }
-        if length == LONGEST {
-            return Err(Refusal::TooLong);
+        let told = match parse(&bytes[..length.min(LONGEST)])? {
+            Some(told) => told,
+            None if length >= LONGEST => return Err(Refusal::TooLong),
+            None => continue,
+        };
+        let end = told.begins + told.brings;
+        if length >= end {
+            return Ok(Request { body: bytes[told.begins..end].to_vec(), ..told.request });
         }
     }
 }
 
+/// A head, where it ends, and how much comes behind it: never more than there is room for.
+struct Told {
+    request: Request,
+    begins: usize,
+    brings: usize,
+}
+
 /// `None`: it is not complete.
-fn parse(bytes: &[u8]) -> Result<Option<Request>, Refusal> {
+fn parse(bytes: &[u8]) -> Result<Option<Told>, Refusal> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut head = httparse::Request::new(&mut headers);
-    match head.parse(bytes) {
+    let begins = match head.parse(bytes) {
         Ok(httparse::Status::Partial) => return Ok(None),
-        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Complete(begins)) => begins,
         Err(httparse::Error::TooManyHeaders) => return Err(Refusal::TooLong),
         Err(_) => return Err(Refusal::Malformed),
-    }
+    };
     let method = match head.method {
         Some("GET") => Method::Get,
         Some("HEAD") => Method::Head,
+        Some("POST") => Method::Post,
         _ => return Err(Refusal::NotAllowed),
     };
     let header = |name: &str| {
@@ -78,8 +98,13 @@ fn parse(bytes: &[u8]) -> Result<Option<Request>, Refusal> {
         let again = found.next().is_some();
         if again { Err(Refusal::Malformed) } else { first.transpose().map_err(|_| Refusal::Malformed) }
     };
-    let brings = header("content-length")?.is_some_and(|length| length.trim() != "0");
-    if brings || header("transfer-encoding")?.is_some() {
+    let brings = header("content-length")?.unwrap_or_default();
+    let brings: usize = match brings.trim() {
+        "" => 0,
+        length => length.parse().map_err(|_| Refusal::Malformed)?,
+    };
+    let may = if method == Method::Post { LONGEST_BODY } else { 0 };
+    if brings > may || header("transfer-encoding")?.is_some() {
         return Err(Refusal::Body);
     }
     let target = head.path.ok_or(Refusal::Malformed)?;
@@ -87,14 +112,17 @@ fn parse(bytes: &[u8]) -> Result<Option<Request>, Refusal> {
         return Err(Refusal::Malformed);
     }
     let path = target.split(['?', '#']).next().unwrap_or_default();
-    Ok(Some(Request {
+    let request = Request {
         method,
         path: path.to_owned(),
         // This one may be said in pieces.
         accept: accept(head.headers),
         host: header("host")?,
+        origin: header("origin")?,
         authorization: header("authorization")?,
-    }))
+        body: Vec::new(),
+    };
+    Ok(Some(Told { request, begins, brings }))
 }
 
 fn accept(headers: &[httparse::Header<'_>]) -> String {
@@ -141,13 +169,26 @@ mod tests {
 
     #[test]
     fn what_is_more_than_a_question_is_refused() {
-        assert_eq!(asked("POST /metrics HTTP/1.1\r\n\r\n"), Err(Refusal::NotAllowed));
+        assert_eq!(asked("PUT /metrics HTTP/1.1\r\n\r\n"), Err(Refusal::NotAllowed));
+        let much = format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", LONGEST_BODY + 1);
+        assert_eq!(asked(&much), Err(Refusal::Body));
+        assert_eq!(asked("POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), Err(Refusal::Malformed));
         assert_eq!(asked("GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"), Err(Refusal::Body));
         assert!(asked("GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\n").is_ok());
         assert_eq!(asked("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"), Err(Refusal::Body));
         assert_eq!(asked("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), Err(Refusal::Malformed));
         assert_eq!(asked("GET http://x/ HTTP/1.1\r\n\r\n"), Err(Refusal::Malformed));
         assert_eq!(asked("nonsense\r\n\r\n"), Err(Refusal::Malformed));
+    }
+
+    #[test]
+    fn what_a_request_brings_is_read_to_its_end() {
+        let text = "POST /x HTTP/1.1\r\nOrigin: http://a\r\nContent-Length: 5\r\n\r\nhello, and more";
+        let request = asked(text).unwrap();
+        assert_eq!((request.method, request.body.as_slice()), (Method::Post, b"hello".as_slice()));
+        assert_eq!(request.origin.as_deref(), Some("http://a"));
+        assert_eq!(asked("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhell"), Err(Refusal::Gone));
+        assert!(asked("POST / HTTP/1.1\r\n\r\n").unwrap().body.is_empty());
     }
 
     #[test]

@@ -1,18 +1,44 @@
 //! What is answered.
 
-/// A whole answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An answer: a head and a body, or a head and a body that goes on.
+#[derive(Debug)]
 pub struct Response {
     pub status: u16,
     pub media_type: &'static str,
     pub body: Vec<u8>,
-    /// A header that goes with the status.
-    pub header: Option<(&'static str, &'static str)>,
+    /// Headers besides those that every answer has.
+    pub headers: Vec<(&'static str, &'static str)>,
+    /// What comes behind the body, for as long as somebody reads it.
+    pub stream: Option<Box<dyn Stream>>,
+}
+
+/// A body that goes on.
+pub trait Stream: Send + fmt::Debug {
+    /// Waits for the next piece, no longer than this.
+    fn next(&mut self, patience: Duration) -> Next;
+}
+
+/// What comes next of a body that goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    Piece(Arc<str>),
+    /// Not yet.
+    Nothing,
+    End,
 }
 
 impl Response {
     pub fn new(media_type: &'static str, body: impl Into<Vec<u8>>) -> Response {
-        Response { status: 200, media_type, body: body.into(), header: None }
+        Response { status: 200, media_type, body: body.into(), headers: Vec::new(), stream: None }
+    }
+
+    /// Server-sent events, as they come.
+    pub fn events(stream: Box<dyn Stream>) -> Response {
+        Response { stream: Some(stream), ..Response::new("text/event-stream", "") }
     }
 
     /// A status, and a sentence about it.
@@ -20,8 +46,14 @@ impl Response {
         Response { status, ..Response::new("text/plain; charset=utf-8", format!("{sentence}\n")) }
     }
 
-    pub fn with(self, name: &'static str, value: &'static str) -> Response {
-        Response { header: Some((name, value)), ..self }
+    /// To whoever wants something changed where nothing can be.
+    pub fn read_only() -> Response {
+        Response::because(405, "Only GET and HEAD are answered here.").with("Allow", "GET, HEAD")
+    }
+
+    pub fn with(mut self, name: &'static str, value: &'static str) -> Response {
+        self.headers.push((name, value));
+        self
     }
 
     /// Everything before the body.
@@ -33,19 +65,22 @@ impl Response {
             403 => "Forbidden",
             404 => "Not Found",
             405 => "Method Not Allowed",
+            409 => "Conflict",
             413 => "Content Too Large",
             431 => "Request Header Fields Too Large",
             503 => "Service Unavailable",
             _ => "Error",
         };
         let mut head = format!(
-            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\
-             Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n",
-            self.status,
-            self.media_type,
-            self.body.len()
+            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nConnection: close\r\nCache-Control: no-store\r\n\
+             X-Content-Type-Options: nosniff\r\n",
+            self.status, self.media_type,
         );
-        if let Some((name, value)) = self.header {
+        // Where a body goes on, it ends with the connection.
+        if self.stream.is_none() {
+            head.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
+        }
+        for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");

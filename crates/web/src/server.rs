@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -15,10 +15,12 @@ use rustix::io::Errno;
 use rustls::ServerConfig;
 
 use crate::access::Access;
-use crate::{Error, Pages, Request, Response, connection, tls};
+use crate::{Error, Method, Pages, Request, Response, connection, tls};
 
 /// More at once are turned away. Each has a thread and little else.
 const CONNECTIONS: usize = 32;
+/// Of those, so many may be answers that go on: there is always room for who asks and leaves.
+const STREAMS: usize = 16;
 const STACK: usize = 256 * 1024;
 /// How long nobody is let in when the system has no room.
 const BREATH: Duration = Duration::from_millis(100);
@@ -39,9 +41,20 @@ pub struct Door {
     loopback: bool,
     access: Option<Access>,
     pub tls: Option<Arc<ServerConfig>>,
+    streams: Arc<AtomicUsize>,
+    ending: AtomicBool,
 }
 
 impl Door {
+    pub fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    /// A place for an answer that goes on, if there is one; who wants none has it.
+    pub fn place_for(&self, stream: bool) -> Option<Option<Place>> {
+        if stream { Place::take(&self.streams, STREAMS).map(Some) } else { Some(None) }
+    }
+
     pub fn answer(&self, request: &Request) -> Response {
         if self.loopback && !request.is_for_loopback() {
             return Response::because(
@@ -49,7 +62,9 @@ impl Door {
                 "This is asked for by the name of this machine, such as localhost.",
             );
         }
-        if self.access.as_ref().is_some_and(|access| !access.admits(request)) {
+        // Who wants something changed proves more than who reads, by the same header, to the page that can change it.
+        let reads = request.method != Method::Post;
+        if reads && self.access.as_ref().is_some_and(|access| !access.admits(request)) {
             let who = "Basic realm=\"ebb\", charset=\"UTF-8\"";
             return Response::because(401, "Who are you?").with("WWW-Authenticate", who);
         }
@@ -57,10 +72,11 @@ impl Door {
     }
 }
 
-/// A server. It ends when it is dropped; connections that are open then end within their deadlines.
-#[derive(Debug)]
+/// A server. It ends when it is dropped; connections that are open then end within their deadlines, and answers that go on
+/// within a moment.
 pub struct Server {
     address: SocketAddr,
+    door: Arc<Door>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -74,11 +90,13 @@ impl Server {
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?);
-        let door = Arc::new(Door { pages, loopback: address.ip().is_loopback(), access, tls });
-        let heard = stop.clone();
+        let loopback = address.ip().is_loopback();
+        let (streams, ending) = (Arc::default(), AtomicBool::new(false));
+        let door = Arc::new(Door { pages, loopback, access, tls, streams, ending });
+        let (heard, entry) = (stop.clone(), door.clone());
         let thread = thread::Builder::new().name("ebb-web".to_owned());
-        let thread = thread.spawn(move || let_in(&listener, &heard, &door))?;
-        Ok(Server { address, stop, thread: Some(thread) })
+        let thread = thread.spawn(move || let_in(&listener, &heard, &entry))?;
+        Ok(Server { address, door, stop, thread: Some(thread) })
     }
 
     /// Where it listens, which the system may have chosen.
@@ -89,6 +107,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        self.door.ending.store(true, Ordering::Relaxed);
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -125,11 +144,8 @@ fn attend(stream: TcpStream, open: &Arc<AtomicUsize>, door: &Arc<Door>) {
     if stream.set_nonblocking(false).is_err() {
         return;
     }
-    if open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
-        open.fetch_sub(1, Ordering::Relaxed);
-        return;
-    }
-    let (place, door) = (Place(open.clone()), door.clone());
+    let Some(place) = Place::take(open, CONNECTIONS) else { return };
+    let door = door.clone();
     let serve = move || {
         let _place = place;
         connection::serve(stream, &door);
@@ -138,8 +154,15 @@ fn attend(stream: TcpStream, open: &Arc<AtomicUsize>, door: &Arc<Door>) {
     let _ = thread::Builder::new().name("ebb-web-reader".to_owned()).stack_size(STACK).spawn(serve);
 }
 
-/// One of the connections that there may be.
-struct Place(Arc<AtomicUsize>);
+/// One of those that there may be.
+pub struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(taken: &Arc<AtomicUsize>, most: usize) -> Option<Place> {
+        let place = (taken.fetch_add(1, Ordering::Relaxed), Place(taken.clone()));
+        (place.0 < most).then_some(place.1)
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {

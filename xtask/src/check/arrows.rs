@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use cargo_metadata::{DependencyKind, Metadata, Package};
 
 /// The rooms of the house by storey. A crate may use what lies below its own storey, nothing beside it.
-const STOREYS: [(&str, &[&str]); 7] = [
+const STOREYS: [(&str, &[&str]); 8] = [
     ("words", &["model", "cuda-abi"]),
     (
         "matter",
@@ -16,6 +16,7 @@ const STOREYS: [(&str, &[&str]); 7] = [
     ),
     ("engines", &["guard", "switch", "mps", "softgpu", "profile", "sim", "export", "report", "trace"]),
     ("products", &["shim", "softcuda", "nullcuda", "daemon", "web", "k8s", "lab"]),
+    ("front", &["dashboard"]),
     ("command", &["cli"]),
     ("proof", &["conformance"]),
     ("chores", &["xtask"]),

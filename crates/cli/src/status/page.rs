@@ -19,6 +19,10 @@ pub fn text(report: &Report) -> String {
     let uptime = Nanos(daemon.uptime_ns);
     line!(out, "daemon {} for the {}, in {}, for {uptime}", daemon.pid, daemon.scope, daemon.folder);
     line!(out, "{}", configuration(daemon));
+    if let Some(metrics) = &daemon.metrics {
+        let dashboard = daemon.dashboard.as_ref().map(|url| format!(", dashboard at {url}"));
+        line!(out, "metrics at {metrics}{}", dashboard.unwrap_or_default());
+    }
     if let Some(choice) = &daemon.domain_choice {
         line!(out, "chose the {} domain: {}", daemon.domain, choice.reason);
     }

@@ -66,6 +66,7 @@ fn report(gpus: Vec<Gpu>, sentences: &[&str]) -> Report {
         domain_choice: None,
         mps: None,
         metrics: None,
+        dashboard: None,
     };
     let sentences = sentences.iter().map(|sentence| (*sentence).to_owned()).collect();
     Report { version: "0.1.0".to_owned(), daemon, gpus, sentences }

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use daemon::report::State;
 
 use super::history::KEPT;
-use super::model::{Figures, Service, Stop, Tenant, Verdict, rank};
 use super::short;
+use daemon::scene::{Figures, Service, Stop, Tenant, Verdict, rank};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {

@@ -8,7 +8,7 @@ use daemon::report::{Report, State};
 
 use super::columns::Column;
 use super::history::History;
-use super::model::{GpuRows, Member, Scene, Tenant};
+use daemon::scene::{GpuRows, Member, Scene, Tenant};
 
 #[derive(Debug)]
 pub struct Desk {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::model::Scene;
+use daemon::scene::Scene;
 
 /// How many samples are kept of a tenant.
 pub const KEPT: usize = 60;

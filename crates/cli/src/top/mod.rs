@@ -8,7 +8,7 @@
 //! a signal, for the daemon's next report, for the answer to a change. So a daemon that is slow to answer does not make the
 //! keys slow, and nothing needs a lock.
 //!
-//! * `model`: two reports as rows; `history`: what was before them
+//! * `daemon::scene`: two reports as rows; `history`: what was before them
 //! * `desk`: what the person has chosen; `keys`: what keys do to it
 //! * `columns`, `short`: what is in a cell; `view`: where the cells are
 //! * `screen`: the terminal, taken and given back
@@ -19,7 +19,6 @@ mod columns;
 mod desk;
 mod history;
 mod keys;
-mod model;
 mod once;
 mod screen;
 mod short;

@@ -8,8 +8,8 @@ use ratatui::text::Span;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use super::model::{Figures, GpuRows, Tenant, preempted};
 use super::view::{self, Look};
+use daemon::scene::{Figures, GpuRows, Tenant, preempted};
 
 /// A frame as lines, as long as they need to be.
 pub fn text(desk: &Desk, width: u16) -> String {

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::desk::{Desk, Mode};
 use super::keys::{Demand, press};
-use super::model::{Rates, Scene, Verdict};
 use super::once;
 use super::view::{self, Look};
+use daemon::scene::{Rates, Scene, Verdict};
 
 /// `base` with more members, or others.
 fn with(mut base: Value, more: Value) -> Value {

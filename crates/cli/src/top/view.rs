@@ -14,8 +14,8 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget as _};
 use super::columns::{Column, Place, fitting, is_at_rest};
 use super::desk::{Desk, Line, Mode};
 use super::keys::HELP;
-use super::model::{Figures, GpuRows, Verdict};
 use super::short;
+use daemon::scene::{Figures, GpuRows, Verdict};
 
 /// How a desk is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

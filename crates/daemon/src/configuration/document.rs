@@ -113,14 +113,17 @@ impl Walk<'_> {
     fn all(&mut self, table: &DeTable<'_>) {
         for (key, value) in table {
             match (key.get_ref().as_ref(), value.get_ref()) {
-                ("policy" | "token" | "socket" | "metrics" | "trace", DeValue::Table(inner)) => {
+                (
+                    "policy" | "token" | "socket" | "metrics" | "dashboard" | "trace",
+                    DeValue::Table(inner),
+                ) => {
                     self.table(key.get_ref(), inner, None);
                 }
                 ("gpu", DeValue::Table(gpus)) => {
                     gpus.iter().for_each(|(name, value)| self.gpu(name, value));
                 }
                 ("ceiling", DeValue::Array(rules)) => rules.iter().for_each(|rule| self.rule(rule)),
-                (name @ ("policy" | "token" | "socket" | "metrics" | "trace" | "gpu"), _) => {
+                (name @ ("policy" | "token" | "socket" | "metrics" | "dashboard" | "trace" | "gpu"), _) => {
                     self.wrong(key.span().start, format!("write `[{name}]`: it is a table"));
                 }
                 ("ceiling", _) => {
@@ -198,7 +201,7 @@ impl Walk<'_> {
             if table.is_empty() { key.get_ref().to_string() } else { format!("{table}.{}", key.get_ref()) };
         let Some(known) = keys::find(&name) else {
             let tables = if table.is_empty() {
-                ", and tables policy, gpu, token, socket, metrics, trace, ceiling"
+                ", and tables policy, gpu, token, socket, metrics, dashboard, trace, ceiling"
             } else {
                 ""
             };

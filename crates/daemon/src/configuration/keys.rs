@@ -99,6 +99,8 @@ pub static KEYS: &[Key] = &[
     key("metrics.tls_certificate", Holds::Path, ""),
     key("metrics.tls_key", Holds::Path, ""),
     key("metrics.basic_auth_file", Holds::Path, ""),
+    key("dashboard.enabled", Holds::Flag, "true"),
+    key("dashboard.admin_token_file", Holds::Path, ""),
     key("trace.on_miss", Holds::Flag, "false"),
     key("trace.last", us(100_000, 60_000_000), "5s"),
     key("ceiling.user", Holds::User, ""),

@@ -13,7 +13,7 @@ use model::{Kind, Nanos};
 use super::document::{self, At, Mistake, Name, RuleSaid, Said};
 use super::keys::Value;
 use super::sources::Text;
-use super::{Ceiling, Configuration, Loaded, Metrics, Policy, Rule, Subject, Wanted};
+use super::{Ceiling, Configuration, Dashboard, Loaded, Metrics, Policy, Rule, Subject, Wanted};
 use crate::report::Entry;
 
 /// Reads all texts; what is wrong with any of them is said at once.
@@ -87,7 +87,18 @@ impl Merged<'_> {
                 None
             }
         };
-        Metrics { listen, tls, basic_auth: self.path("metrics.basic_auth_file") }
+        let dashboard = self.dashboard();
+        Metrics { listen, tls, basic_auth: self.path("metrics.basic_auth_file"), dashboard }
+    }
+
+    fn dashboard(&mut self) -> Dashboard {
+        const FILE: &str = "dashboard.admin_token_file";
+        let admin_token = self.path(FILE);
+        if let Some(wrong) = admin_token.as_deref().and_then(Dashboard::mistrust) {
+            let at = self.said.get(&Name { gpu: None, key: FILE }).map(|said| said.at);
+            self.mistakes.extend(at.map(|at| self.mistake(at, wrong)));
+        }
+        Dashboard { enabled: self.flag("dashboard.enabled").unwrap_or(true), admin_token }
     }
 
     fn path(&self, key: &'static str) -> Option<PathBuf> {

@@ -1,7 +1,9 @@
 //! Where metrics are served, and to whom.
 
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use super::Scope;
 
@@ -16,6 +18,41 @@ pub struct Metrics {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// The file of those who may read, and their passwords.
     pub basic_auth: Option<PathBuf>,
+    pub dashboard: Dashboard,
+}
+
+/// The page for people, which is served beside metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dashboard {
+    pub enabled: bool,
+    /// The file with the secret of those who may change something. `None`: nobody may.
+    pub admin_token: Option<PathBuf>,
+}
+
+impl Default for Dashboard {
+    fn default() -> Dashboard {
+        Dashboard { enabled: true, admin_token: None }
+    }
+}
+
+impl Dashboard {
+    /// What is wrong with the file of a secret: nobody but the daemon's user, or root, may have written it or read it.
+    pub(super) fn mistrust(path: &Path) -> Option<String> {
+        let facts = match fs::metadata(path) {
+            Ok(facts) if facts.is_file() => facts,
+            Ok(_) => return Some(format!("{} is no file", path.display())),
+            Err(error) => return Some(format!("{} cannot be looked at ({error})", path.display())),
+        };
+        let own = [rustix::process::geteuid().as_raw(), 0].contains(&facts.uid());
+        let path = path.display();
+        match (own, facts.mode() & 0o077) {
+            (false, _) => Some(format!("{path} belongs to user {}, and not to the daemon's", facts.uid())),
+            (_, 0) => None,
+            (_, open) => {
+                Some(format!("{path} is open to others (mode {open:03o} of it); run chmod 600 on it"))
+            }
+        }
+    }
 }
 
 impl Metrics {
@@ -43,6 +80,27 @@ mod tests {
         assert_eq!(read(Scope::Machine, "[metrics]\nlisten = \"off\"").unwrap().listen, None);
         let user = read(Scope::User, "[metrics]\nlisten = \"[::1]:80\"").unwrap();
         assert_eq!(user.listen.unwrap().to_string(), "[::1]:80");
+    }
+
+    #[test]
+    fn there_is_a_dashboard_unless_somebody_says_no_and_its_secret_is_one() {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(read(Scope::Machine, "").unwrap().dashboard, Dashboard::default());
+        assert!(!read(Scope::Machine, "[dashboard]\nenabled = false").unwrap().dashboard.enabled);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "secret").unwrap();
+        let named = |path: &Path| {
+            let text = format!("[dashboard]\nadmin_token_file = \"{}\"", path.display());
+            read(Scope::Machine, &text).map(|metrics| metrics.dashboard.admin_token)
+        };
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(named(&path), Ok(Some(path.clone())));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let open = named(&path).unwrap_err();
+        assert!(open.starts_with("3: ") && open.contains("is open to others"), "{open}");
+        assert!(named(folder.path()).unwrap_err().contains("is no file"));
+        assert!(named(&folder.path().join("none")).unwrap_err().contains("cannot be looked at"));
     }
 
     #[test]

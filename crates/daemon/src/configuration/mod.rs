@@ -31,7 +31,7 @@ use sources::Text;
 pub use ceiling::{Ceiling, Ceilings, Rule, Subject};
 pub use document::Mistake;
 pub use keys::{Holds, KEYS, Key};
-pub use metrics::Metrics;
+pub use metrics::{Dashboard, Metrics};
 pub use policy::Policy;
 pub use sources::{APPLIED, Sources};
 

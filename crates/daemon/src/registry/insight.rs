@@ -50,7 +50,7 @@ fn times(spans: &Spans) -> Times {
 }
 
 /// A reason for people.
-fn sentence(why: Why) -> &'static str {
+pub fn sentence(why: Why) -> &'static str {
     match why {
         Why::Idle => "no latency tenant has work or is about to",
         Why::NothingToDo => "it has nothing to run",

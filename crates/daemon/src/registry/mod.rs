@@ -20,6 +20,7 @@ mod fate;
 mod insight;
 mod integrity;
 mod observation;
+mod picture;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ use crate::{Choice, Configuration, Metrics};
 
 use book::Book;
 pub use fate::Fate;
+pub use insight::sentence;
 
 /// More GPUs than any machine has. A tenant names its GPU itself, so there must be a bound.
 const BOARDS: usize = 64;
@@ -161,6 +163,8 @@ pub struct Registry {
     /// Where metrics are served, and why they are not; for the report.
     pub metrics: Option<String>,
     pub metrics_trouble: Option<String>,
+    /// Where the dashboard is, if there is one.
+    pub dashboard: Option<String>,
     /// How the configuration was last read.
     pub reload: Reload,
     /// The GPUs of this machine and who computes on them, where that can be known.
@@ -190,6 +194,7 @@ impl Registry {
             fate: None,
             metrics: None,
             metrics_trouble: None,
+            dashboard: None,
             reload: read_now(),
             survey: Survey::new(),
             book: Book::default(),

@@ -84,6 +84,7 @@ impl Registry {
             }),
             mps: self.fate.as_ref().map(Fate::report),
             metrics: self.metrics.clone(),
+            dashboard: self.dashboard.clone(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Where metrics are served.
+//! Where metrics are served, and beside them the dashboard.
 //!
 //! The daemon does not serve them itself: who does is handed in by whoever starts it, is told where to listen and is given an asker.
 //! Questions come to the desk, which is waited for together with everything else.
@@ -9,10 +9,25 @@ use export::Asker;
 use model::Nanos;
 
 use super::Server;
+use super::standing::unix_time;
+use crate::Place;
 use crate::configuration::Metrics;
+use crate::picture::Picture;
 
-/// How metrics come to be served: where, by the configuration, and from whom.
-pub type Serve = fn(&Metrics, Asker) -> Result<Endpoint, String>;
+/// How metrics come to be served.
+pub type Serve = fn(Serving<'_>) -> Result<Endpoint, String>;
+
+/// What whoever serves needs to know.
+pub struct Serving<'a> {
+    /// Where, by the configuration.
+    pub wanted: &'a Metrics,
+    /// For metrics.
+    pub asker: Asker,
+    /// For the dashboard.
+    pub viewer: Asker<Picture>,
+    /// Where the daemon itself is asked for changes.
+    pub place: &'a Place,
+}
 
 /// Somebody who serves, until this is dropped.
 pub struct Endpoint {
@@ -29,9 +44,11 @@ impl Server {
         // Before the next one, which may want the same address.
         self.endpoint = None;
         (self.registry.metrics, self.registry.metrics_trouble) = (None, None);
+        self.registry.dashboard = None;
         let wanted = self.registry.metrics_wanted().clone();
         let (Some(serve), Some(listen)) = (self.serve, wanted.listen) else { return };
-        match serve(&wanted, self.asker.clone()) {
+        let (asker, viewer) = (self.asker.clone(), self.viewer.clone());
+        match serve(Serving { wanted: &wanted, asker, viewer, place: &self.place }) {
             Ok(endpoint) => {
                 let Endpoint { address, scheme, .. } = &endpoint;
                 let url = format!("{scheme}://{address}/metrics");
@@ -39,6 +56,7 @@ impl Server {
                 let beware = if open { ", for whoever can reach that" } else { "" };
                 self.log.say(&format!("serves metrics at {url}{beware}"));
                 self.registry.metrics = Some(url);
+                self.registry.dashboard = wanted.dashboard.enabled.then(|| format!("{scheme}://{address}/"));
                 self.endpoint = Some(endpoint);
                 self.surveyor = self.surveyor.take().or_else(crate::nvml::Surveyor::start);
             }
@@ -55,5 +73,13 @@ impl Server {
             self.registry.survey = surveyor.latest();
         }
         self.desk.answer(|| self.registry.observe(now));
+    }
+
+    /// Answers those who look at the dashboard.
+    pub(super) fn show(&mut self, now: Nanos) {
+        if let Some(surveyor) = &self.surveyor {
+            self.registry.survey = surveyor.latest();
+        }
+        self.gallery.answer(|| self.registry.picture(now, unix_time()));
     }
 }

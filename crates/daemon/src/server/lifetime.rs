@@ -156,6 +156,7 @@ impl Server {
             loaded: board::now(),
         };
         let (asker, desk) = export::desk()?;
+        let (viewer, gallery) = export::desk()?;
         Ok(Server {
             scope,
             standing,
@@ -176,6 +177,9 @@ impl Server {
             endpoint: None,
             asker,
             desk,
+            viewer,
+            gallery,
+            place: place.clone(),
             surveyor: None,
             traces: Traces::new(place.folder().join("traces")),
             manager: Manager::here(),

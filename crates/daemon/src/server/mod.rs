@@ -8,7 +8,7 @@
 //! * `connection`: one peer
 //! * `service`: what is done for it
 //! * `limits`: how much anybody may take
-//! * `endpoint`: where metrics are served
+//! * `endpoint`: where metrics and the dashboard are served
 //! * `signals`: TERM and INT end it, HUP makes it read its configuration again
 //! * `standing`: the configuration in force; `watch`: hearing of it when its files change
 //! * `lifetime`: how a daemon comes to be the only one in its folder, and when it ends
@@ -34,16 +34,17 @@ use crate::listener::Listener;
 use crate::log::Log;
 use crate::manager::Manager;
 use crate::nvml::Surveyor;
+use crate::picture::Picture;
 use crate::registry::{End, Registry, TenantKey};
 use crate::shared::Shared;
 use crate::traces::Traces;
-use crate::{Error, Scope};
+use crate::{Error, Place, Scope};
 use connection::Connection;
 use limits::Limits;
 use signals::Signals;
 use standing::Standing;
 
-pub use endpoint::{Endpoint, Serve};
+pub use endpoint::{Endpoint, Serve, Serving};
 pub use lifetime::{Options, Outcome, serve};
 
 /// What is waited for.
@@ -65,6 +66,8 @@ enum Watched {
     Shared,
     /// Somebody asks for metrics.
     Desk,
+    /// Somebody looks at the dashboard.
+    Gallery,
 }
 
 struct Server {
@@ -90,6 +93,9 @@ struct Server {
     endpoint: Option<Endpoint>,
     asker: Asker,
     desk: Desk,
+    viewer: Asker<Picture>,
+    gallery: Desk<Picture>,
+    place: Place,
     surveyor: Option<Surveyor>,
     traces: Traces,
     manager: Manager,
@@ -112,6 +118,7 @@ impl Server {
                 Watched::Guest(key) => self.drop_guest(key),
                 Watched::Shared => self.hear_of_mps(now),
                 Watched::Desk => self.observe(now),
+                Watched::Gallery => self.show(now),
             }
         }
         let late = |connection: &Connection| connection.deadline.is_some_and(|deadline| deadline <= now);
@@ -174,6 +181,7 @@ impl Server {
             (Watched::Stop, PollFd::new(&self.signals.stop, PollFlags::IN)),
             (Watched::Reload, PollFd::new(&self.signals.reload, PollFlags::IN)),
             (Watched::Desk, PollFd::new(&self.desk, PollFlags::IN)),
+            (Watched::Gallery, PollFd::new(&self.gallery, PollFlags::IN)),
         ];
         let files = self.standing.watch();
         list.extend(files.map(|watch| (Watched::Files, PollFd::new(watch, PollFlags::IN))));

@@ -148,7 +148,11 @@ impl Server {
             self.registry.configure(configuration);
             let now = self.registry.metrics_wanted();
             // Files that are named may have changed though their names have not.
-            if before != *now || now.tls.is_some() || now.basic_auth.is_some() {
+            if before != *now
+                || now.tls.is_some()
+                || now.basic_auth.is_some()
+                || now.dashboard.admin_token.is_some()
+            {
                 self.serve_metrics();
             }
         }

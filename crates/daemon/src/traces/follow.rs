@@ -55,6 +55,21 @@ impl Follower {
         self.source.lost += polled.lost;
     }
 
+    /// What has come besides launches. It is handed over, not kept.
+    pub fn course(&mut self) -> Vec<telemetry::Event> {
+        self.reader.poll_course().events
+    }
+
+    /// Passes over what happened until now.
+    pub fn skip(&mut self) {
+        self.reader.skip();
+    }
+
+    /// What the process has counted.
+    pub fn ledger(&self) -> Option<Reading> {
+        Reading::open_of(&self.path.with_extension("ledger"), self.owner).ok()
+    }
+
     /// How much was read, and how much was lost.
     pub fn counts(&self) -> (usize, u64) {
         (self.source.events.len(), self.source.lost)
@@ -67,7 +82,7 @@ impl Follower {
             Some((post, gpu))
         });
         self.source.gpus = posts.collect();
-        if let Ok(ledger) = Reading::open_of(&self.path.with_extension("ledger"), self.owner) {
+        if let Some(ledger) = self.ledger() {
             let kernels = ledger.kernels.into_iter();
             self.source.kernels = kernels.map(|kernel| (kernel.index, kernel.name)).collect();
             if self.source.name.is_empty() {

@@ -1,7 +1,6 @@
 //! The report: what the ledgers of a command's processes say together.
 
 mod json;
-mod kernel_name;
 mod text;
 
 use std::collections::HashMap;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use telemetry::{Counter, KernelReading, Reading};
 
-pub use kernel_name::readable;
+pub use export::readable;
 pub use text::cut;
 
 use super::supervise::End;

@@ -7,9 +7,9 @@ use telemetry::{
 };
 
 use super::Report;
-use super::kernel_name::readable;
 use crate::run::supervise::End;
 use crate::verdicts::text as verdicts;
+use export::readable;
 
 /// Where the second column begins.
 const LABEL: usize = 20;

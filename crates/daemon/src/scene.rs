@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use daemon::report::{Gpu, Policy, Process, Report, State};
+use crate::report::{Counters, Gpu, Policy, Process, Report, State};
 use model::{Domain, Nanos};
 
 /// Everything on the screen that comes from the daemon.
@@ -229,7 +229,7 @@ fn rates(earlier: &Gpu, process: &Process, elapsed: Nanos) -> Option<Rates> {
 }
 
 /// How often a tenant had to make room for latency tenants, in either domain.
-pub fn preempted(counters: &daemon::report::Counters) -> u64 {
+pub fn preempted(counters: &Counters) -> u64 {
     counters.preempted.saturating_add(counters.stops_guard)
 }
 
@@ -267,11 +267,9 @@ fn stop(process: &Process) -> Stop {
     Stop { rung: process.rung.clone(), p99: p99.map(Nanos) }
 }
 
-/// Looked up by its name, since not every daemon counts it. Who has none and may have any has nothing to show.
+/// Who has none and may have any has nothing to show.
 fn memory(process: &Process) -> Option<(u64, Option<u64>)> {
-    let keys = serde_json::to_value(process).ok()?;
-    let used = keys.get("memory_used_bytes")?.as_u64()?;
-    let limit = keys.get("memory_limit_bytes").and_then(serde_json::Value::as_u64);
+    let (used, limit) = (process.memory_used_bytes, process.memory_limit_bytes);
     (used > 0 || limit.is_some()).then_some((used, limit))
 }
 
