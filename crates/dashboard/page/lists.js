@@ -8,10 +8,10 @@ import * as words from './words.js';
 const AGAIN = 3000;
 
 const VERDICTS = {
-  guard: ['good', 'guard', 'stops between any two blocks'],
-  ordered: ['good', 'ordered guard', 'stops between blocks, in their order'],
-  refuse: ['bad', 'refused', 'stopped as a whole, or by a switch'],
-  unknown: ['plain', 'not looked at', 'stopped as a whole'],
+  guard: ['good', 'guard', 'can be stopped between any two blocks'],
+  ordered: ['good', 'ordered guard', 'can be stopped between blocks, in their order'],
+  refuse: ['bad', 'refused', 'not between blocks, for the reason below'],
+  unknown: ['plain', 'not looked at', 'of latency tenants, or where no guard is needed'],
 };
 
 export const kernelTable = (owner, empty) => {
@@ -104,9 +104,10 @@ const KINDS = {
 
 export function history(empty) {
   return new Table({
-    caption: 'Decisions, the newest first', key: (line) => `${line.unix_ms} ${line.tenant} ${line.kind} ${line.words}`, sort: null, empty,
+    caption: 'Decisions, the newest first', key: (line) => String(line.id), sort: null, empty,
     columns: [
-      { name: 'time', title: 'time', text: (line) => words.clock(line.unix_ms) },
+      { name: 'time', title: 'since', text: (line) => words.clock(line.since_ms) },
+      { name: 'last', title: 'last', wide: 1, text: (line) => words.clock(line.unix_ms) },
       { name: 'tenant', title: 'tenant', text: (line) => line.name },
       {
         name: 'what', title: 'what', cell: () => badge('', ''),
@@ -117,7 +118,7 @@ export function history(empty) {
         },
       },
       { name: 'why', title: 'why', kind: 'prose', text: (line) => line.words },
-      { name: 'count', title: 'times', kind: 'number', about: 'how often between two looks, about a second', text: (line) => words.count(line.count) },
+      { name: 'count', title: 'times', kind: 'number', about: 'how often since then', text: (line) => words.count(line.count) },
       { name: 'longest', title: 'longest', kind: 'number', wide: 1, text: (line) => words.time(line.longest_ns) },
     ],
   });
@@ -128,7 +129,7 @@ export function decisions(main) {
   const filter = filterBox('Filter', () => update());
   const hold = h('button', { type: 'button', 'aria-pressed': 'false' }, 'Hold still');
   const table = history(() => (state.decisions.length ? 'No line matches the filter.' : 'Nothing was decided yet that is written down: a decision is made when a best-effort tenant has work and a latency tenant has some too, or turns are taken.'));
-  main.append(h('h1', null, 'Decisions'), h('p', { class: 'lead' }, 'What was decided about tenants, and why; the last 200 lines. What happened to one of them for one reason within a second is one line.'), h('div', { class: 'head' }, hold, filter.element), table.element);
+  main.append(h('h1', null, 'Decisions'), h('p', { class: 'lead' }, 'What was decided about tenants, and why; the last 200 lines. What goes on for one reason is one line, for up to a minute.'), h('div', { class: 'head' }, hold, filter.element), table.element);
   hold.addEventListener('click', () => {
     held = held ? null : [...state.decisions];
     mark(hold, 'aria-pressed', held ? 'true' : 'false');

@@ -32,7 +32,7 @@ const columns = () => [
     show(element, row) {
       mark(element.firstChild, 'href', address(row));
       say(element.firstChild, row.name);
-      say(element.lastChild, row.class);
+      say(element.lastChild, `${row.class} · ${row.state}`);
     },
   },
   {
@@ -45,7 +45,7 @@ const columns = () => [
     },
   },
   {
-    name: 'state', title: 'state', value: (row) => row.state,
+    name: 'state', title: 'state', value: (row) => row.state, wide: 0,
     cell: () => h('span', { class: 'state' }),
     show(element, row) {
       say(element, row.state);

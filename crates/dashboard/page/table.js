@@ -23,7 +23,7 @@ export class Table {
   }
 
   kind(column) {
-    return [column.kind, column.wide && `wide-${column.wide}`].filter(Boolean).join(' ');
+    return [column.kind, column.wide != null && `wide-${column.wide}`].filter(Boolean).join(' ');
   }
 
   sortBy(column) {
@@ -50,7 +50,7 @@ export class Table {
       const order = typeof a === 'string' ? a.localeCompare(b) : a - b;
       return this.order.down ? -order : order;
     };
-    return [...rows].sort((one, other) => compare(one, other) || this.key(one).localeCompare(this.key(other)));
+    return [...rows].sort((one, other) => compare(one, other) || (one.name ?? '').localeCompare(other.name ?? '') || this.key(one).localeCompare(this.key(other)));
   }
 
   update(rows) {
@@ -101,7 +101,7 @@ export function filterBox(label, onchange) {
     } else input.blur();
   });
   return {
-    element: h('div', { class: 'filter' }, h('label', { for: 'filter' }, label), input, left),
+    element: h('div', { class: 'filter' }, left, h('label', { for: 'filter' }, label), input),
     matches(text) {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       return words.every((word) => text.toLowerCase().includes(word));

@@ -63,10 +63,10 @@ export function tenant(main, [gpu, number]) {
   const noted = h('section', null, h('h2', null, 'Notes'), notes);
   const kernels = kernelTable(false, () => (detail ? ['No kernel of it is known yet: ', detail.unread?.length ? 'its ledger cannot be read by this daemon.' : 'it has launched none.'] : 'Asking for its kernels …'));
   const past = history(() => 'Nothing was decided about it that is still remembered.');
-  const body = h('div', null, change.element, why, h('div', { class: 'tiles' }, ...Object.values(tiles).map((one) => one.element)), requests,
+  const body = h('div', null, why, h('div', { class: 'tiles' }, ...Object.values(tiles).map((one) => one.element)), requests,
     h('section', null, h('h2', null, 'Processes'), processes.element), h('section', null, h('h2', null, 'Counted so far'), counters), noted,
     h('section', null, h('h2', null, 'Kernels and verdicts'), kernels.element), h('section', null, h('h2', null, 'Decisions about it'), past.element));
-  main.append(h('p', { class: 'back' }, h('a', { href: '#/' }, '← All tenants')), h('div', { class: 'head' }, title, kinds), gone, body);
+  main.append(h('p', { class: 'back' }, h('a', { href: '#/' }, '← All tenants')), h('div', { class: 'head person' }, title, kinds, change.element), gone, body);
   let detail = null;
 
   function figures(row) {

@@ -5,7 +5,7 @@ import { h, mark, onWidth, s, say } from './draw.js';
 import { key, latest, SPAN, state } from './state.js';
 import { share } from './words.js';
 
-const HEIGHT = 190;
+const HEIGHT = 226;
 const LEFT = 44;
 const BOTTOM = 24;
 const TOP = 8;
@@ -68,8 +68,8 @@ export function timeline(card) {
   });
 
   function grid(most) {
-    const y = (part) => TOP + (1 - part / most) * (HEIGHT - TOP - BOTTOM);
-    const lines = [0, 0.5, 1].map((part) => [
+    const y = (part) => TOP + (1 - Math.min(1, part / most)) * (HEIGHT - TOP - BOTTOM);
+    const lines = (most > 1 ? [0, 1, most] : [0, 0.5, 1]).map((part) => [
       s('line', { x1: LEFT, x2: width, y1: y(part), y2: y(part) }),
       s('text', { x: LEFT - 8, y: y(part) + 4, class: 'end' }, `${part * 100} %`),
     ]);
@@ -85,7 +85,9 @@ export function timeline(card) {
 
   function draw(series, moments, now) {
     const sums = moments.map((moment) => series.reduce((sum, one) => sum + (moment.shares.get(one.key)?.share ?? 0), 0) / 1000);
-    const y = grid(Math.max(1, ...sums));
+    // Where all run at once the sum is more than the whole; a little more is only how it was sampled.
+    const sum = Math.max(1, ...sums);
+    const y = grid(sum > 1.2 ? Math.ceil(2 * sum) / 2 : 1);
     const below = moments.map(() => 0);
     const paths = series.map((one) => {
       let up = '';

@@ -107,7 +107,8 @@ fn busiest(mut kernels: Vec<Kernel>) -> Vec<Kernel> {
 
 fn judged(process: &Process, kernel: &KernelReading) -> Kernel {
     let known = |time: u64| Some(time).filter(|&time| time > 0);
-    let (verdict, words) = words(kernel);
+    let latency = process.class == model::Class::Latency.to_string();
+    let (verdict, words) = words(kernel, latency);
     Kernel {
         tenant: process.tenant.clone(),
         owner: process.name.clone(),
@@ -124,7 +125,7 @@ fn judged(process: &Process, kernel: &KernelReading) -> Kernel {
 }
 
 /// A verdict in a word and in a sentence.
-fn words(kernel: &KernelReading) -> (&'static str, String) {
+fn words(kernel: &KernelReading, latency: bool) -> (&'static str, String) {
     let verified = match kernel.finding.and_then(Finding::from_number) {
         Some(Finding::Equal { .. }) => "; trials gave the same results",
         Some(Finding::Unknown(_)) => "; trials could not tell",
@@ -137,6 +138,7 @@ fn words(kernel: &KernelReading) -> (&'static str, String) {
             ("ordered", format!("stops between blocks, in their order{verified}"))
         }
         Some(Verdict::Refuse(reason)) => ("refuse", reason.sentence().to_owned()),
-        None => ("unknown", "nobody has looked at it: it is stopped as a whole".to_owned()),
+        None if latency => ("unknown", "of a latency tenant, which nobody stops".to_owned()),
+        None => ("unknown", "nobody has looked whether it stops between its blocks".to_owned()),
     }
 }

@@ -47,6 +47,7 @@ pub struct News<'a> {
     rows: Vec<&'a Row>,
     /// Those who have left: GPU and tenant.
     gone: Vec<(String, String)>,
+    /// New ones, and those that have grown.
     decisions: &'a [Line],
     sentences: Option<&'a [String]>,
 }
@@ -110,7 +111,12 @@ impl Document {
     }
 
     fn note(&mut self, lines: &[Line]) {
-        self.decisions.extend(lines.iter().cloned());
+        for line in lines {
+            match self.decisions.iter_mut().rev().find(|known| known.id == line.id) {
+                Some(known) => known.clone_from(line),
+                None => self.decisions.push_back(line.clone()),
+            }
+        }
         while self.decisions.len() > LINES {
             self.decisions.pop_front();
         }

@@ -33,6 +33,8 @@ mod hub;
 mod rows;
 mod shelf;
 mod site;
+#[cfg(test)]
+mod tests;
 
 pub use admin::Admin;
 pub use error::Error;

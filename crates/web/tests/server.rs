@@ -7,19 +7,37 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use web::{Options, Pages, Request, Response, Server};
+use web::{Method, Next, Options, Pages, Request, Response, Server, Stream};
 
 struct Echo(AtomicUsize);
 
 impl Pages for Echo {
     fn page(&self, request: &Request) -> Response {
         self.0.fetch_add(1, Ordering::Relaxed);
+        if request.method == Method::Post {
+            return Response::new("text/plain", request.body.clone());
+        }
+        if request.path == "/count" {
+            return Response::events(Box::new(Counting(0)));
+        }
         Response::new("text/plain", format!("you asked for {}", request.path))
+    }
+}
+
+/// Says the next number now and then, for ever.
+#[derive(Debug)]
+struct Counting(u32);
+
+impl Stream for Counting {
+    fn next(&mut self, _patience: Duration) -> Next {
+        std::thread::sleep(Duration::from_millis(20));
+        self.0 += 1;
+        Next::Piece(format!("data: {}\n\n", self.0).into())
     }
 }
 
@@ -128,6 +146,64 @@ fn a_server_that_is_dropped_has_ended() {
     let again = Server::start(&options, Arc::new(Echo(AtomicUsize::new(0)))).unwrap();
     assert_eq!(again.address(), address);
     assert!(Server::start(&options, Arc::new(Echo(AtomicUsize::new(0)))).is_err(), "it is taken");
+}
+
+#[test]
+fn an_answer_may_go_on_until_the_server_ends() {
+    let (server, _) = server();
+    let mut stream = connect(&server);
+    stream.write_all(b"GET /count HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut seen = String::new();
+    let mut piece = [0; 512];
+    while !seen.contains("data: 3\n\n") {
+        let length = stream.read(&mut piece).unwrap();
+        assert_ne!(length, 0, "{seen}");
+        seen.push_str(std::str::from_utf8(&piece[..length]).unwrap());
+    }
+    assert!(
+        seen.contains("Content-Type: text/event-stream\r\n") && !seen.contains("Content-Length"),
+        "{seen}"
+    );
+    assert_eq!(status(&ask(&server, GOOD)), "200", "others are served meanwhile");
+    drop(server);
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+}
+
+#[test]
+fn answers_that_go_on_leave_room_for_others() {
+    let (server, _) = server();
+    let count = b"GET /count HTTP/1.0\r\n\r\n";
+    let begin = |stream: &mut TcpStream| {
+        stream.write_all(count).unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        String::from_utf8(head.to_vec()).unwrap().split_off(9)
+    };
+    let mut many: Vec<_> = (0..20).map(|_| connect(&server)).collect();
+    let statuses: Vec<_> = many.iter_mut().map(begin).collect();
+    assert_eq!(statuses.iter().filter(|status| *status == "200").count(), 16);
+    assert_eq!(statuses.iter().filter(|status| *status == "503").count(), 4);
+    assert_eq!(status(&ask(&server, GOOD)), "200");
+    drop(many);
+    // A reader that has gone is found when something is sent to it.
+    let begun = Instant::now();
+    while begin(&mut connect(&server)) != "200" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "places are free again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn what_is_brought_comes_to_the_page_and_too_much_does_not() {
+    let options = Options { basic_auth: Some(data("readers")), ..options("127.0.0.1:0") };
+    let server = Server::start(&options, Arc::new(Echo(AtomicUsize::new(0)))).unwrap();
+    let post = |bytes: usize| {
+        let head = format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {bytes}\r\n\r\n");
+        ask(&server, &[head.as_bytes(), &vec![b'x'; bytes]].concat())
+    };
+    assert!(post(5).ends_with("\r\n\r\nxxxxx"), "a page that changes something asks for its own proof");
+    assert_eq!(status(&post(100_000)), "413");
 }
 
 /// A file of this test's.
