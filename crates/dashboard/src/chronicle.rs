@@ -100,7 +100,11 @@ fn told(what: &What) -> Option<(&'static str, String, Option<Nanos>)> {
                 (true, false) => {
                     Some(("run", format!("{sentence}, but what stops soon enough may start"), None))
                 }
-                (false, true) => Some(("stop", format!("it is another's turn, though {sentence}"), None)),
+                (false, true) => Some((
+                    "stop",
+                    format!("{sentence}, but it could not leave in time, or another goes first"),
+                    None,
+                )),
                 (false, false) => told("stop", sentence, None),
             }
         }
@@ -151,7 +155,7 @@ mod tests {
     fn a_reason_that_speaks_against_what_was_decided_is_explained() {
         let decided = |why, runs| told(&What::Decided { why, runs, longest: Nanos::MAX }).unwrap().1;
         assert_eq!(decided(0, true), "no latency tenant has work or is about to");
-        assert!(decided(0, false).starts_with("it is another's turn"));
+        assert!(decided(0, false).ends_with("or another goes first"));
         assert!(decided(2, true).ends_with("what stops soon enough may start"));
         assert!(told(&What::Decided { why: 200, runs: true, longest: Nanos(1) }).is_none());
     }

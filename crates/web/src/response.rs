@@ -71,15 +71,16 @@ impl Response {
             503 => "Service Unavailable",
             _ => "Error",
         };
+        // Where a body goes on, it ends with the connection.
+        let length = match self.stream {
+            None => format!("Content-Length: {}\r\n", self.body.len()),
+            Some(_) => String::new(),
+        };
         let mut head = format!(
-            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nConnection: close\r\nCache-Control: no-store\r\n\
+            "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\n{length}Connection: close\r\nCache-Control: no-store\r\n\
              X-Content-Type-Options: nosniff\r\n",
             self.status, self.media_type,
         );
-        // Where a body goes on, it ends with the connection.
-        if self.stream.is_none() {
-            head.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
-        }
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
