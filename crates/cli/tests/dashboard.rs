@@ -86,7 +86,7 @@ fn it_is_driven_by_keyboard_follows_tenants_and_says_nothing_on_the_console() {
     let Some(mut browser) = Browser::start() else { return };
     let stage = Stage::set(ADMIN);
     let tenants = stage.tenants();
-    browser.resize(1440, 900);
+    browser.resize(1280, 720);
     browser.prefer("light");
     browser.open(&format!("http://{}/", stage.address));
     browser.wait("tenants are shown", &rows(tenants.len()));
@@ -147,7 +147,9 @@ fn opens_a_tenant(browser: &mut Browser) {
     browser.wait("the objective is drawn", "document.querySelector('.curve .slo line') !== null");
     browser.wait("its kernels are known", "document.querySelectorAll('main section table code').length >= 2");
     browser.prefer("dark");
+    browser.resize(1280, 640);
     browser.picture("dashboard-tenant");
+    browser.resize(1280, 720);
     browser.prefer("light");
     browser.press("Escape");
     browser.wait("it is left again", "document.querySelector('.timeline') !== null");
@@ -193,7 +195,7 @@ fn can_be_read_everywhere(browser: &mut Browser) {
         }
     }
     browser.value("location.hash = '#/'; 1");
-    browser.resize(360, 1500);
+    browser.resize(360, 1240);
     browser.wait(
         "the overview is narrow",
         "document.querySelector('.timeline')?.getBoundingClientRect().width < 360",

@@ -37,7 +37,7 @@ async function post(path) {
 export function control(find) {
   const said = h('span', { class: 'soft', role: 'status' });
   const button = h('button', { type: 'button' });
-  const element = h('p', { class: 'control' }, button, said);
+  const element = h('p', { class: 'control' }, said, button);
   button.addEventListener('click', async () => {
     const row = find();
     if (!row) return;

@@ -68,10 +68,10 @@ export function curve() {
     return s('g', { class: 'axis' }, ...across, ...up, s('text', { x: (LEFT + width - RIGHT) / 2, y: HEIGHT - 6, class: 'mid' }, 'time of a request'));
   }
 
-  function upright(nanos, name, kind, { x }, room) {
+  function upright(nanos, name, kind, { x }) {
     const place = x(nanos);
     const side = place > width - 150 ? 'end' : 'start';
-    return s('g', { class: kind }, s('line', { x1: place, x2: place, y1: TOP - 4, y2: HEIGHT - BOTTOM }), s('text', { x: place + (side === 'end' ? -6 : 6), y: TOP + 6 + room, class: side }, name));
+    return s('g', { class: kind }, s('line', { x1: place, x2: place, y1: TOP - 6, y2: HEIGHT - BOTTOM }), s('text', { x: place + (side === 'end' ? 3 : -3), y: TOP - 10, class: side }, name));
   }
 
   function draw() {
@@ -96,7 +96,7 @@ export function curve() {
     }
     const p99 = quantile(points, 0.99);
     parts.push(s('circle', { class: 'tail', cx: x(p99), cy: y(0.99), r: 4.5 }));
-    if (slo) parts.push(upright(slo, `objective ${time(slo)}`, 'slo', scale, 0));
+    if (slo) parts.push(upright(slo, `objective ${time(slo)}`, 'slo', scale));
     svg.replaceChildren(...parts);
   }
 

@@ -1,7 +1,7 @@
 // The first page: each GPU with its last minute, and all tenants.
 
 import { arrange, badge, code, h, mark, nothing, say, sparkline } from './draw.js';
-import { key, latest, listen, shares, state } from './state.js';
+import { key, latest, listen, look, shares, state } from './state.js';
 import { filterBox, Table } from './table.js';
 import { timeline } from './timeline.js';
 import * as words from './words.js';
@@ -66,7 +66,7 @@ const columns = () => [
     },
     show(element, row) {
       element.spark.update(shares(row));
-      mark(element, 'class', `spark ${row.class === 'latency' ? 'l0' : 'b0'}`);
+      mark(element, 'class', `spark ${look(row)}`);
     },
   },
   {

@@ -92,6 +92,24 @@ export const stale = () => state.ready && (state.lost || Date.now() - state.hear
 
 export const latest = () => state.moments.at(-1);
 
+/** More tenants of a class on a GPU than this have no colours of their own. */
+const COLOURS = { latency: ['l', 4], 'best-effort': ['b', 6] };
+const looks = new Map();
+
+/** The colour of a tenant, the same wherever it is shown and for as long as it is. */
+export function look(row) {
+  const own = looks.get(key(row));
+  if (own?.class === row.class) return own.look;
+  const [letter, most] = COLOURS[row.class];
+  const others = [...looks].filter(([other, { gpu }]) => gpu === row.gpu && (state.rows.has(other) || state.moments.some((moment) => moment.shares.has(other))));
+  const taken = new Set(others.map(([, { look }]) => look));
+  let at = 0;
+  while (at < most && taken.has(letter + at)) at += 1;
+  const found = at < most ? letter + at : `${letter}x`;
+  looks.set(key(row), { class: row.class, gpu: row.gpu, look: found });
+  return found;
+}
+
 /** The shares of a tenant along time; null where it was not there. */
 export const shares = (row) => state.moments.map((moment) => moment.shares.get(key(row))?.share ?? null);
 

@@ -5,7 +5,7 @@ import { curve } from './curve.js';
 import { badge, code, h, mark, nothing, say, sparkline } from './draw.js';
 import { history, kernelTable } from './lists.js';
 import { memory, objective } from './overview.js';
-import { fetchJson, key, latest, listen, shares, state } from './state.js';
+import { fetchJson, key, latest, listen, look, shares, state } from './state.js';
 import { Table } from './table.js';
 import * as words from './words.js';
 
@@ -74,7 +74,7 @@ export function tenant(main, [gpu, number]) {
     const latency = row.class === 'latency';
     tiles.gpu.show(words.share(point?.share));
     spark.update(shares(row));
-    mark(spark.element, 'class', `spark ${latency ? 'l0' : 'b0'}`);
+    mark(spark.element, 'class', `spark ${look(row)}`);
     const { kind, word, figures } = objective(row);
     tiles.slo.show(row.slo_ns == null ? 'none set' : word, row.slo_ns == null ? 'set one with --slo-p99' : figures, kind);
     tiles.slowdown.show(words.slowdown(row.slowdown_permille), row.slowdown_permille == null ? 'not known until a request was seen alone' : 'over what requests take alone');

@@ -2,15 +2,13 @@
 // top in warm ones with stripes, so that nobody needs the colours; what is left is idle.
 
 import { h, mark, onWidth, s, say } from './draw.js';
-import { key, latest, SPAN, state } from './state.js';
+import { key, latest, look, SPAN, state } from './state.js';
 import { share } from './words.js';
 
 const HEIGHT = 226;
 const LEFT = 44;
 const BOTTOM = 24;
 const TOP = 8;
-/** More have no colours of their own. */
-const MOST = { latency: 4, 'best-effort': 6 };
 let charts = 0;
 
 /** Who is drawn, in which place; a tenant that has gone stays until it is out of the picture. */
@@ -23,8 +21,7 @@ class Cast {
   series() {
     for (const row of state.rows.values()) {
       if (row.gpu !== this.gpu) continue;
-      const look = this.known.get(key(row))?.look ?? this.look(row.class);
-      this.known.set(key(row), { key: key(row), name: row.name, class: row.class, tenant: row.tenant, gpu: row.gpu, look });
+      this.known.set(key(row), { key: key(row), name: row.name, class: row.class, look: look(row) });
     }
     for (const one of this.known.values()) {
       const seen = state.moments.some((moment) => moment.shares.has(one.key));
@@ -32,13 +29,6 @@ class Cast {
     }
     const rank = (one) => (one.class === 'latency' ? 0 : 1);
     return [...this.known.values()].sort((one, other) => rank(one) - rank(other) || one.look.localeCompare(other.look) || one.name.localeCompare(other.name));
-  }
-
-  look(of) {
-    const letter = of === 'latency' ? 'l' : 'b';
-    const taken = new Set([...this.known.values()].map((one) => one.look));
-    for (let at = 0; at < MOST[of]; at += 1) if (!taken.has(letter + at)) return letter + at;
-    return `${letter}x`;
   }
 }
 
@@ -102,7 +92,7 @@ export function timeline(card) {
         down = `L${to} ${bottom}L${from} ${bottom}${down}`;
       });
       const d = moments.length ? `${up}${down}Z` : '';
-      const solid = s('path', { d, class: `layer ${one.look}` });
+      const solid = s('path', { d, class: `layer ${one.class} ${one.look}` });
       return one.class === 'latency' ? [solid] : [solid, s('path', { d, fill: `url(#${id})` })];
     });
     layers.replaceChildren(...paths.flat());
