@@ -147,7 +147,7 @@ fn opens_a_tenant(browser: &mut Browser) {
     browser.wait("the objective is drawn", "document.querySelector('.curve .slo line') !== null");
     browser.wait("its kernels are known", "document.querySelectorAll('main section table code').length >= 2");
     browser.prefer("dark");
-    browser.resize(1280, 640);
+    browser.resize(1280, 700);
     browser.picture("dashboard-tenant");
     browser.resize(1280, 720);
     browser.prefer("light");

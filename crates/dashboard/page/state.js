@@ -59,10 +59,9 @@ function news(document) {
   state.moments.push(index(document.moment));
   const oldest = document.moment.unix_ms - SPAN - 1500;
   state.moments = state.moments.filter((moment) => moment.unix_ms >= oldest);
-  const grown = new Map(document.decisions.map((line) => [line.id, line]));
-  const kept = state.decisions.map((line) => grown.get(line.id) ?? line);
-  const known = new Set(kept.map((line) => line.id));
-  state.decisions = kept.concat(document.decisions.filter((line) => !known.has(line.id))).slice(-LINES);
+  const grown = new Map(document.grown.map(([id, unix_ms, count, longest_ns]) => [id, { unix_ms, count, longest_ns }]));
+  const kept = state.decisions.map((line) => (grown.has(line.id) ? { ...line, ...grown.get(line.id) } : line));
+  state.decisions = kept.concat(document.decisions).slice(-LINES);
 }
 
 function take(how) {

@@ -47,8 +47,9 @@ pub struct News<'a> {
     rows: Vec<&'a Row>,
     /// Those who have left: GPU and tenant.
     gone: Vec<(String, String)>,
-    /// New ones, and those that have grown.
-    decisions: &'a [Line],
+    decisions: Vec<&'a Line>,
+    /// Of lines that were sent before: number, when last, how often, and the longest.
+    grown: Vec<(u64, u64, u64, Option<u64>)>,
     sentences: Option<&'a [String]>,
 }
 
@@ -84,6 +85,9 @@ impl Document {
         let left = self.rows.iter().filter(|row| !is_there(row));
         let gone = left.map(|row| (row.gpu.clone(), row.tenant.clone())).collect();
         let is_new = |row: &&Row| !self.rows.contains(row);
+        let is_known = |line: &&Line| self.decisions.iter().any(|known| known.id == line.id);
+        let (grown, decisions): (Vec<_>, Vec<_>) = lines.iter().partition(is_known);
+        let grown = grown.iter().map(|line| (line.id, line.unix_ms, line.count, line.longest_ns)).collect();
         let moment = rows::moment(picture, scene);
         let sentences = &picture.report.sentences;
         let news = News {
@@ -92,7 +96,8 @@ impl Document {
             gpus: (gpus != self.gpus).then_some(&gpus),
             rows: now.iter().filter(is_new).collect(),
             gone,
-            decisions: lines,
+            decisions,
+            grown,
             sentences: (*sentences != self.sentences).then_some(sentences),
         };
         let text = event("news", &news);

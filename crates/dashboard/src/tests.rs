@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use web::{Method, Metrics, Next, Pages, Request};
 
 use crate::Dashboard;
+use crate::chronicle::Line;
 use crate::document::Document;
 
 /// A process, of which only name and class are said.
@@ -99,6 +100,22 @@ fn everything_comes_first_and_then_what_has_changed() {
         [&load["latency"], &load["best_effort"], &load["idle"]],
         [0, 500, 500].map(|part| json!(part)).each_ref()
     );
+    let line = |count| Line {
+        id: 9,
+        since_ms: 1,
+        unix_ms: 2,
+        tenant: "5".to_owned(),
+        name: "serve".to_owned(),
+        kind: "run",
+        words: "idle".to_owned(),
+        count,
+        longest_ns: None,
+    };
+    let news = data(&document.advance(&second, &scene, &[line(1)]));
+    assert_eq!((&news["decisions"][0]["count"], &news["grown"]), (&json!(1), &json!([])));
+    let news = data(&document.advance(&second, &scene, &[line(2)]));
+    assert_eq!((&news["decisions"], &news["grown"]), (&json!([]), &json!([[9, 2, 2, null]])));
+    assert_eq!(data(&document.all())["decisions"][0]["count"], json!(2));
     let mut third = later(&second);
     third.report.gpus[0].processes.remove(0);
     third.report.gpus[0].processes[0].slo_p99_ns = Some(9);
