@@ -58,7 +58,7 @@ function totals(kernels) {
   const tiles = Object.entries(VERDICTS).map(([name, [kind, word, about]]) => {
     const own = kernels.filter((kernel) => kernel.verdict === name);
     const part = own.reduce((sum, kernel) => sum + (kernel.gpu_ns ?? 0), 0);
-    return h('div', { class: `tile ${kind}` }, h('b', null, whole ? words.share((1000 * part) / whole) : words.DASH), h('span', null, h('strong', null, word), ` · ${own.length} ${own.length === 1 ? 'kernel' : 'kernels'}`), h('small', { class: 'soft' }, about));
+    return h('div', { class: `tile ${own.length ? kind : ''}` }, h('b', null, whole ? words.share((1000 * part) / whole) : words.DASH), h('span', null, h('strong', null, word), ` · ${own.length} ${own.length === 1 ? 'kernel' : 'kernels'}`), h('small', { class: 'soft' }, about));
   });
   return tiles;
 }
@@ -67,12 +67,12 @@ export function verdicts(main) {
   let known = null;
   const sums = h('div', { class: 'tiles' });
   const remark = h('p', { class: 'soft' });
-  const filter = filterBox('Filter', () => show());
+  const filter = filterBox('kernel, tenant, verdict …', () => show());
   const table = kernelTable(true, () => {
     if (!known) return 'Asking for the verdicts …';
     return known.kernels.length ? 'No kernel matches the filter.' : ['No kernel was launched yet by a tenant whose ledger can be read. Verdicts are made when a tenant loads its modules; ', code('ebb verdicts --all'), ' shows those of tenants that have ended.'];
   });
-  main.append(h('h1', null, 'Verdicts'), h('p', { class: 'lead' }, 'Which kernels can be stopped between their blocks, which cannot, and why. The first figures are shares of sampled GPU time.'), sums, h('div', { class: 'head' }, h('h2', null, 'Kernels'), filter.element), table.element, remark);
+  main.append(h('h1', null, 'Verdicts'), h('p', { class: 'lead' }, 'Which kernels can be stopped between their blocks, which cannot, and why. The first figures are shares of sampled GPU time.'), sums, h('section', null, h('div', { class: 'head' }, h('h2', null, 'Kernels'), filter.element), table.element, remark));
 
   function show() {
     const kernels = known?.kernels ?? [];
@@ -126,10 +126,10 @@ export function history(empty) {
 
 export function decisions(main) {
   let held = null;
-  const filter = filterBox('Filter', () => update());
+  const filter = filterBox('tenant, what, why …', () => update());
   const hold = h('button', { type: 'button', 'aria-pressed': 'false' }, 'Hold still');
   const table = history(() => (state.decisions.length ? 'No line matches the filter.' : 'Nothing was decided yet that is written down: a decision is made when a best-effort tenant has work and a latency tenant has some too, or turns are taken.'));
-  main.append(h('h1', null, 'Decisions'), h('p', { class: 'lead' }, 'What was decided about tenants, and why; the last 200 lines. What goes on for one reason is one line, for up to a minute.'), h('div', { class: 'head' }, hold, filter.element), table.element);
+  main.append(h('h1', null, 'Decisions'), h('p', { class: 'lead' }, 'What was decided about tenants, and why; the last 200 lines. What goes on for one reason is one line, for up to a minute.'), h('section', null, h('div', { class: 'head' }, hold, filter.element), table.element));
   hold.addEventListener('click', () => {
     held = held ? null : [...state.decisions];
     mark(hold, 'aria-pressed', held ? 'true' : 'false');

@@ -128,7 +128,7 @@ export function overview(main) {
   const gpus = h('div', { class: 'gpus' });
   const trouble = h('ul');
   const troubles = h('section', { class: 'trouble', 'aria-label': 'What is not as it should be' }, h('h2', null, 'Not as it should be'), trouble);
-  const filter = filterBox('Filter', () => update());
+  const filter = filterBox('name, class, state …', () => update());
   const table = new Table({
     caption: 'Tenants', key, sort: { column: 'class', down: false },
     columns: columns(),

@@ -88,8 +88,8 @@ export class Table {
 }
 
 /** A box that filters, and says how many are left. */
-export function filterBox(label, onchange) {
-  const input = h('input', { type: 'search', id: 'filter', autocomplete: 'off', spellcheck: 'false', placeholder: 'name, class, state …' });
+export function filterBox(placeholder, onchange) {
+  const input = h('input', { type: 'search', id: 'filter', autocomplete: 'off', spellcheck: 'false', placeholder });
   const left = h('span', { class: 'soft', 'aria-live': 'polite' });
   input.addEventListener('input', onchange);
   input.addEventListener('keydown', (event) => {
@@ -101,7 +101,7 @@ export function filterBox(label, onchange) {
     } else input.blur();
   });
   return {
-    element: h('div', { class: 'filter' }, left, h('label', { for: 'filter' }, label), input),
+    element: h('div', { class: 'filter' }, left, h('label', { for: 'filter' }, 'Filter'), input),
     matches(text) {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       return words.every((word) => text.toLowerCase().includes(word));

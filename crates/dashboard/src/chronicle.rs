@@ -93,8 +93,8 @@ fn told(what: &What) -> Option<(&'static str, String, Option<Nanos>)> {
     match *what {
         What::Decided { why, runs, .. } => {
             let (word, sentence) = reason(why)?;
-            // Reasons to let somebody run.
-            let lets = ["idle", "gap", "slack", "waited"].contains(&word);
+            // Reasons to let somebody run, and one that speaks neither for nor against it.
+            let lets = ["idle", "gap", "slack", "waited", "nothing-to-do"].contains(&word);
             match (runs, lets) {
                 (true, true) => told("run", sentence, None),
                 (true, false) => {
