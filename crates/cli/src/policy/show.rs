@@ -70,7 +70,8 @@ mod tests {
         assert_eq!(keys[..5], ["domain", "policy.kind", "token.quantum", "token.idle", "token.grace"]);
         assert_eq!(keys.last(), Some(&"ceiling"), "rules come last");
         let text = page(&entries);
-        assert!(text.contains("token.idle     1 ms") && text.contains("50ms"), "{text}");
+        let line = text.lines().find(|line| line.trim_start().starts_with("token.idle ")).unwrap();
+        assert!(line.contains("  1 ms ") && text.contains("50ms"), "{text}");
         let unsaid = text.lines().filter(|line| line.ends_with("default")).count();
         assert_eq!(unsaid, keys.len() - 2, "{text}");
     }
