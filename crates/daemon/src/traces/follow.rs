@@ -60,11 +60,6 @@ impl Follower {
         self.reader.poll_course().events
     }
 
-    /// Passes over what happened until now.
-    pub fn skip(&mut self) {
-        self.reader.skip();
-    }
-
     /// What the process has counted.
     pub fn ledger(&self) -> Option<Reading> {
         Reading::open_of(&self.path.with_extension("ledger"), self.owner).ok()
