@@ -321,7 +321,9 @@ impl Lane {
         }
         if self.is_full() {
             self.gate();
-            self.wait_for(self.passed().wrapping_add(1));
+            if let Some(gate) = oldest(self.gates(), self.passed()) {
+                self.wait_for(gate);
+            }
         }
     }
 
@@ -419,6 +421,11 @@ impl Lane {
     }
 }
 
+/// The oldest of so many gates, if not all of them are passed: who waits for one that nobody has put waits for ever.
+fn oldest(gates: u32, passed: u32) -> Option<u32> {
+    (!has_passed(passed, gates)).then(|| passed.wrapping_add(1))
+}
+
 fn time_to_turn_away(blocks: u64) -> Nanos {
     TURNED_AWAY + Nanos::from_micros(blocks / BLOCKS_TURNED_AWAY_IN_A_MICROSECOND)
 }
@@ -467,6 +474,13 @@ mod tests {
     fn a_gate_comes_behind_few_large_grids_or_many_small_ones() {
         let launches = |blocks| MOST_TURNED_AWAY.0.div_ceil(time_to_turn_away(blocks).0);
         assert_eq!([1, 2_112, 33_792, 1 << 20].map(launches), [75, 50, 8, 1]);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_gate_that_is_not_there() {
+        assert_eq!([oldest(7, 4), oldest(7, 6), oldest(7, 7)], [Some(5), Some(7), None]);
+        assert_eq!(oldest(7, 8), None, "put and passed since the gates were counted");
+        assert_eq!([oldest(1, u32::MAX), oldest(0, u32::MAX)], [Some(0), Some(0)], "numbers come round");
     }
 
     #[test]
