@@ -3,7 +3,7 @@
 //! Seven questions are answered here; but for the last two, which make a folder where it is missing, by looking and never by
 //! changing anything:
 //!
-//! * [`search`]: where may the real `libcuda.so.1` be? The shim asks this inside other people's processes, so it
+//! * [`search`]: where may the real `libcuda.so.1` be, and where NVML? The shim asks this inside other people's processes, so it
 //!   is pure, takes what it reads as bytes, and allocates nothing.
 //! * [`driver`]: of the places it may be, where is it?
 //! * [`library`]: what is this library file: whose, for which architecture, exporting which names?

@@ -1,4 +1,4 @@
-//! Where the real `libcuda.so.1` may be.
+//! Where the real `libcuda.so.1` may be, and the management library that comes with it.
 //!
 //! The shim asks this when a program first calls CUDA, with the program's locks held and from any thread; so
 //! nothing here allocates, waits or reads a file. Whether a candidate exists, and whether it is the shim itself
@@ -18,6 +18,9 @@ pub const SHIM_MARK: &str = "ebb_shim_version";
 
 /// The name under which programs ask for the driver.
 pub const DRIVER: &str = "libcuda.so.1";
+
+/// The name under which programs ask for NVIDIA's management library (NVML).
+pub const MANAGEMENT: &str = "libnvidia-ml.so.1";
 
 /// As long as Linux lets a path be, its final zero byte included.
 const LONGEST_PATH: usize = 4096;
@@ -92,19 +95,33 @@ pub fn each_candidate(
     let _ = walk(surroundings, &mut Composer { buffer: [0; LONGEST_PATH], visit });
 }
 
+/// The same for another library of the driver, by its name. There is no setting for those.
+pub fn each_candidate_for(
+    library: &str,
+    surroundings: &Surroundings<'_>,
+    visit: &mut dyn FnMut(Source, &CStr) -> ControlFlow<()>,
+) {
+    let _ = places(library, surroundings, &mut Composer { buffer: [0; LONGEST_PATH], visit });
+}
+
 fn walk(surroundings: &Surroundings<'_>, composer: &mut Composer<'_>) -> ControlFlow<()> {
-    if let Some(setting) = surroundings.setting.filter(|setting| !setting.is_empty()) {
-        return composer.offer(Source::Setting, &[setting]);
+    match surroundings.setting.filter(|setting| !setting.is_empty()) {
+        Some(setting) => composer.offer(Source::Setting, &[setting]),
+        None => places(DRIVER, surroundings, composer),
     }
+}
+
+fn places(library: &str, surroundings: &Surroundings<'_>, composer: &mut Composer<'_>) -> ControlFlow<()> {
+    let name = library.as_bytes();
     let library_path = surroundings.library_path.unwrap_or_default();
     for folder in library_path.split(|&byte| byte == b':' || byte == b';') {
-        composer.offer(Source::LibraryPath, &[folder, b"/", DRIVER.as_bytes()])?;
+        composer.offer(Source::LibraryPath, &[folder, b"/", name])?;
     }
-    for path in cache::paths(surroundings.cache, DRIVER.as_bytes()) {
+    for path in cache::paths(surroundings.cache, name) {
         composer.offer(Source::LoaderCache, &[path])?;
     }
     for folder in USUAL_FOLDERS {
-        composer.offer(Source::UsualFolder, &[folder.as_bytes(), b"/", DRIVER.as_bytes()])?;
+        composer.offer(Source::UsualFolder, &[folder.as_bytes(), b"/", name])?;
     }
     ControlFlow::Continue(())
 }
@@ -195,6 +212,22 @@ mod tests {
                 "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
             ]
         );
+    }
+
+    #[test]
+    fn other_libraries_are_looked_for_in_the_same_places_whatever_the_setting() {
+        let cache =
+            made(&[(OURS, DRIVER, "/cached/libcuda.so.1"), (OURS, MANAGEMENT, "/cached/libnvidia-ml.so.1")]);
+        let surroundings =
+            Surroundings { setting: Some(b"/set/driver.so"), library_path: Some(b"/a"), cache: &cache };
+        let mut found = Vec::new();
+        each_candidate_for(MANAGEMENT, &surroundings, &mut |_, path| {
+            found.push(path.to_string_lossy().into_owned());
+            ControlFlow::Continue(())
+        });
+        assert_eq!(found[..2], ["/a/libnvidia-ml.so.1", "/cached/libnvidia-ml.so.1"]);
+        assert!(found.iter().all(|path| path.ends_with("/libnvidia-ml.so.1")));
+        assert_eq!(found.len(), 2 + USUAL_FOLDERS.len());
     }
 
     #[test]

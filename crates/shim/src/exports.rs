@@ -6,12 +6,13 @@
 
 #![allow(non_snake_case, clippy::too_many_arguments)]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use cuda_abi::{CUresult, Function};
 
 use crate::entry::{self, Raw};
 use crate::hooks::{self, seen};
+use crate::memory::management;
 use crate::{guard, tenancy};
 
 /// What a call does: it goes to the driver, but for those that are answered here. A named import hides a glob.
@@ -89,6 +90,31 @@ cuda_abi::for_each_function!(export_each);
 /// Says that a library is ebb's shim, and which layout of ledgers it writes.
 #[unsafe(no_mangle)]
 pub extern "C" fn ebb_shim_version() -> c_int {
+    1
+}
+
+/// How much of a GPU's memory this process may have, and how much it and others of its tenant have: for the library in front
+/// of NVML, which knows GPUs by UUID and by a number of its own. 1, or 0 where there is no limit and nothing is written.
+///
+/// # Safety
+/// A C string, and two places for numbers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ebb_memory_view(
+    uuid: *const c_char,
+    index: c_uint,
+    limit: *mut u64,
+    used: *mut u64,
+) -> c_int {
+    if uuid.is_null() || limit.is_null() || used.is_null() {
+        return 0;
+    }
+    // SAFETY: not null, so the caller's C string.
+    let uuid = unsafe { CStr::from_ptr(uuid) };
+    let Some(room) = management::room(uuid.to_bytes(), index) else { return 0 };
+    // SAFETY: not null, so the caller's place for a number.
+    unsafe { limit.write(room.limit) };
+    // SAFETY: not null, so the caller's place for a number.
+    unsafe { used.write(room.limit.saturating_sub(room.left)) };
     1
 }
 

@@ -46,6 +46,11 @@ pub fn of_this_process() -> Option<&'static Watch> {
     (watch != off()).then(|| unsafe { &*watch })
 }
 
+/// Whether a call of CUDA has been looked at in this process.
+pub fn is_begun() -> bool {
+    !WATCH.load(Ordering::Acquire).is_null()
+}
+
 /// Something to note outside of a hook, if anybody watches; a panic in it ends here.
 pub fn quietly(name: &'static str, work: impl FnOnce(&'static Watch)) {
     if let Some(watch) = of_this_process() {

@@ -139,7 +139,8 @@ impl Account {
     pub fn asked(&self, watch: &Watch) -> Option<Bytes> {
         let known = match self.asked.load(Ordering::Relaxed) {
             UNREAD => {
-                let read = limit::of_environment(self.device, watch).map_or(NONE, |Bytes(limit)| limit);
+                let read = limit::of_environment(Some(self.device), Some(watch));
+                let read = read.map_or(NONE, |Bytes(limit)| limit);
                 self.asked.store(read, Ordering::Relaxed);
                 read
             }

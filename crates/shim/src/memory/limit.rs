@@ -14,10 +14,11 @@ use crate::log::say;
 use crate::surroundings::variable;
 use crate::watch::Watch;
 
-/// The limit for a device; `None` if there is none.
-pub fn of_environment(device: usize, watch: &Watch) -> Option<Bytes> {
+/// The limit for a device; `None` if there is none. Of a device without a number only what holds for all is known. What
+/// cannot be understood is noted where there is a watch.
+pub fn of_environment(device: Option<usize>, watch: Option<&Watch>) -> Option<Bytes> {
     let mut buffer = [0; 64];
-    let own = name_of(device, &mut buffer);
+    let own = device.and_then(|device| name_of(device, &mut buffer));
     let names = [Some(c"EBB_MEM_LIMIT"), own, Some(c"CUDA_DEVICE_MEMORY_LIMIT")];
     let said = names.into_iter().flatten().find_map(|name| understood(name, variable(name)?, watch))?;
     // Nought is how one says that there is none.
@@ -30,9 +31,11 @@ fn name_of(device: usize, buffer: &mut [u8; 64]) -> Option<&CStr> {
 }
 
 /// What is not understood is not guessed at: it counts as not said, and the ledger tells.
-fn understood(name: &CStr, text: &CStr, watch: &Watch) -> Option<Bytes> {
+fn understood(name: &CStr, text: &CStr, watch: Option<&Watch>) -> Option<Bytes> {
     let parsed = text.to_str().ok().and_then(|text| text.parse().ok());
-    if parsed.is_none() {
+    if parsed.is_none()
+        && let Some(watch) = watch
+    {
         say!("{name:?} cannot be {text:?}; it is ignored");
         watch.ledger.note(Note::LimitIgnored);
         watch.ledger.detail(text.to_bytes());

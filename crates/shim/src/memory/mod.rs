@@ -13,7 +13,7 @@
 //! its code, memory that graphs own, what a pool keeps back after a free, memory of the host, memory of other processes.
 //!
 //! * `calls`: the functions of the driver that allocate and free
-//! * `view`: those that say how much there is
+//! * `view`: those that say how much there is; `management`: the same for NVML, by the names that GPUs have there
 //! * `physical`: memory that is made, mapped, unmapped and released, and lives until the last of these
 //! * `shape`: how large something is before the driver has laid it out
 //! * `account`: what is used of each device, against its limit; `limit`: what the environment says of that
@@ -25,6 +25,7 @@ mod account;
 pub mod calls;
 mod holdings;
 mod limit;
+pub mod management;
 mod physical;
 pub mod shape;
 mod table;

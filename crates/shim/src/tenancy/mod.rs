@@ -121,6 +121,11 @@ pub fn seat_at(device: CUdevice) -> Option<&'static Seat> {
     post.seat_when_introduced().filter(|seat| seat.is_mine())
 }
 
+/// The device on which this process has a post, by its GPU.
+pub fn device_of(gpu: Gpu) -> Option<CUdevice> {
+    taken().iter().find(|post| post.gpu() == gpu).map(Post::device)
+}
+
 fn ring_all() {
     taken().iter().for_each(Post::ring);
 }
