@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use installation::search::{DRIVER, MANAGEMENT};
 
 /// `libcuda.so.1` of the software GPU.
 pub fn software_driver() -> Result<PathBuf> {
@@ -29,11 +30,24 @@ pub fn shim() -> Result<PathBuf> {
     Ok(found.clone())
 }
 
+/// The library that stands in front of NVML, under the name `libnvidia-ml.so.1`. The error says where it was looked for.
+pub fn management() -> Result<PathBuf> {
+    let candidates = places("nvml", MANAGEMENT)?;
+    let Some(found) = candidates.iter().find(|path| path.exists()) else {
+        bail!("ebb's own {MANAGEMENT} is not at {}", candidates[0].display())
+    };
+    Ok(found.clone())
+}
+
 fn candidates(product: &str) -> Result<[PathBuf; 2]> {
+    places(product, DRIVER)
+}
+
+fn places(product: &str, name: &str) -> Result<[PathBuf; 2]> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let folder = program.parent().context("this program's file is in no folder")?;
     // The folder of an installation, rather than a way to it from here: this path is seen by users.
     let prefix = folder.parent().unwrap_or(Path::new("/"));
-    let library = |folder: PathBuf| folder.join(product).join("libcuda.so.1");
+    let library = |folder: PathBuf| folder.join(product).join(name);
     Ok([library(folder.to_owned()), library(prefix.join("lib/ebb"))])
 }

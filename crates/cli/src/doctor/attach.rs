@@ -107,7 +107,7 @@ pub fn preload(shim: &Library, options: &DoctorOptions, driver: Option<&Library>
 
 fn attempt(shim: &Library, options: &DoctorOptions) -> anyhow::Result<(Answer, Option<Reading>)> {
     let folder = RunFolder::create()?;
-    let mut set: Vec<(&'static str, OsString)> = environment::preloading(&shim.path)?;
+    let mut set: Vec<(&'static str, OsString)> = environment::preloading(&[&shim.path])?;
     set.push(("EBB_RUN", folder.path().into()));
     set.extend(driver::named(options)?.map(|path| ("EBB_DRIVER", path.into())));
     let question = Question { driver: OsStr::new(DRIVER), set, unset: &["EBB_SOCKET"] };

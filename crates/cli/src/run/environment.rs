@@ -1,8 +1,9 @@
 //! What a command finds in its environment under ebb.
 //!
 //! The loader reads two variables: `LD_PRELOAD` puts the shim into every process, so that its name is taken when
-//! somebody asks for a driver, and `LD_LIBRARY_PATH` answers those who search. Both belong to the user too, so
-//! they are added to and never replaced.
+//! somebody asks for a driver, and `LD_LIBRARY_PATH` answers those who search. Where there is a limit of memory the library
+//! in front of NVML is put beside it in the same way. Both variables belong to the user too, so they are added to and never
+//! replaced.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -16,13 +17,18 @@ use installation::runtime;
 /// A variable and its value.
 pub type Setting = (&'static str, OsString);
 
-/// The settings that put the shim in front of whatever driver the command asks for.
-pub fn preloading(shim: &Path) -> Result<Vec<Setting>> {
-    let shim = if loader_understands(shim) { shim.to_owned() } else { link(shim)? };
-    let folder = shim.parent().context("the shim lies in no folder")?;
-    let preload = appended(std::env::var_os("LD_PRELOAD"), &shim);
-    let library_path = prepended(std::env::var_os("LD_LIBRARY_PATH"), folder);
-    Ok(vec![("LD_PRELOAD", preload), ("LD_LIBRARY_PATH", library_path)])
+/// The settings that put libraries of ours in front of whatever the command asks for under their names.
+pub fn preloading(libraries: &[&Path]) -> Result<Vec<Setting>> {
+    let (mut preload, mut library_path) =
+        (std::env::var_os("LD_PRELOAD"), std::env::var_os("LD_LIBRARY_PATH"));
+    for library in libraries {
+        let library = if loader_understands(library) { (*library).to_owned() } else { link(library)? };
+        let folder = library.parent().context("the library lies in no folder")?;
+        preload = Some(appended(preload, &library));
+        library_path = Some(prepended(library_path, folder));
+    }
+    let settings = [("LD_PRELOAD", preload), ("LD_LIBRARY_PATH", library_path)];
+    Ok(settings.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 /// Colons, semicolons and spaces separate paths in the loader's variables, with no way to quote them, and a dollar
@@ -31,26 +37,27 @@ fn loader_understands(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|byte| b":; $\t\n".contains(byte))
 }
 
-/// A link to the shim at a path the loader understands. It stays: the command's processes start others for as long
-/// as they please.
-fn link(shim: &Path) -> Result<PathBuf> {
+/// A link to a library at a path the loader understands, and the name without a version beside it. It stays: the
+/// command's processes start others for as long as they please.
+fn link(library: &Path) -> Result<PathBuf> {
     let runtime = runtime::folder()?;
-    let name = shim.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+    let hash = library.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let folder = runtime.join(format!("shim-{name:016x}"));
-    let path = folder.join("libcuda.so.1");
+    let name = library.file_name().context("the library has no name")?;
+    let folder = runtime.join(format!("shim-{hash:016x}"));
+    let path = folder.join(name);
     anyhow::ensure!(
         loader_understands(&path),
         "neither {} nor {} can be preloaded, because of the spaces or colons in their names; name a runtime folder \
          without them with EBB_RUNTIME_DIR",
-        shim.display(),
+        library.display(),
         path.display()
     );
     let make = || {
         fs::create_dir_all(&folder)?;
-        put_link(&path, shim)?;
-        put_link(&folder.join("libcuda.so"), Path::new("libcuda.so.1"))
+        put_link(&path, library)?;
+        put_link(&path.with_extension(""), Path::new(name))
     };
     make().with_context(|| format!("cannot make the link {}", path.display()))?;
     Ok(path)

@@ -92,14 +92,18 @@ impl Plan {
             plan.sight = Sight::Blind(NO_DRIVER.to_owned());
             return Ok(plan);
         }
-        plan.settings = environment::preloading(&shim)?;
+        let limit = memory::limit(options.tenancy.mem, std::env::vars_os())?;
+        let management = if limit.holds { in_front_of_nvml(options) } else { None };
+        let libraries: Vec<&Path> =
+            [Some(&shim), management.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
+        plan.settings = environment::preloading(&libraries)?;
         if let Driver::Named(path) = &driver {
             plan.settings.push((driver::VARIABLE, path.into()));
         }
         if options.verify {
             plan.settings.extend(VERIFY.map(|(name, value)| (name, value.into())));
         }
-        plan.settings.extend(memory::limit(options.tenancy.mem, std::env::vars_os())?);
+        plan.settings.extend(limit.setting);
         plan.signs = Some(Signs { shim: real(&shim), driver: driver.path().map(real) });
         plan.sight = plan.outlook();
         plan.join(options)?;
@@ -159,6 +163,20 @@ impl Plan {
         }
         if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE }
     }
+}
+
+/// The library by which NVML shows a limit. Its jumps are written for one architecture; without it, limits hold all the same.
+fn in_front_of_nvml(options: &RunOptions) -> Option<PathBuf> {
+    if !cfg!(target_arch = "x86_64") {
+        return None;
+    }
+    beside::management()
+        .inspect_err(|missing| {
+            if !options.quiet {
+                say(&format!("{missing:#}, so NVML will show the whole card; install ebb again"));
+            }
+        })
+        .ok()
 }
 
 fn is_disabled() -> bool {
