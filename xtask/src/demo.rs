@@ -10,11 +10,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace;
 
-/// A library that stands as `libcuda.so.1` in a folder called like its package.
+/// A library that stands in a folder called like its package, under the name that programs ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
     /// In front of a driver.
     Shim,
+    /// In front of NVIDIA's management library, where the shim has a limit of memory to keep.
+    Nvml,
     /// Instead of a driver.
     Softcuda,
 }
@@ -23,16 +25,27 @@ impl Stand {
     fn package(self) -> &'static str {
         match self {
             Stand::Shim => "shim",
+            Stand::Nvml => "nvml",
             Stand::Softcuda => "softcuda",
+        }
+    }
+
+    /// Without its version.
+    fn name(self) -> &'static str {
+        match self {
+            Stand::Shim | Stand::Softcuda => "libcuda.so",
+            Stand::Nvml => "libnvidia-ml.so",
         }
     }
 }
 
 /// Builds the product and becomes `ebb` with the given verb.
 pub fn run(verb: &[&str], arguments: &[String]) -> Result<()> {
-    build("release", &["cli", Stand::Shim.package(), Stand::Softcuda.package()])?;
+    let stands = [Stand::Shim, Stand::Nvml, Stand::Softcuda];
+    let packages: Vec<&str> = stands.into_iter().map(Stand::package).chain(["cli"]).collect();
+    build("release", &packages)?;
     let folder = folder_of("release")?;
-    for stand in [Stand::Shim, Stand::Softcuda] {
+    for stand in stands {
         link(&folder, stand)?;
     }
     let ebb = folder.join("ebb");
@@ -40,9 +53,14 @@ pub fn run(verb: &[&str], arguments: &[String]) -> Result<()> {
     Err(error).with_context(|| format!("cannot start {}", ebb.display()))
 }
 
-/// Builds one library and prints its folder, for `LD_LIBRARY_PATH` or for `ebb` beside it.
+/// Builds one library and prints its folder, for `LD_LIBRARY_PATH` or for `ebb` beside it. What stands in front of NVML
+/// comes with the shim, without which it says nothing.
 pub fn folder(stand: Stand, profile: &str) -> Result<()> {
     build(profile, &[stand.package()])?;
+    if stand == Stand::Shim {
+        build(profile, &[Stand::Nvml.package()])?;
+        link(&folder_of(profile)?, Stand::Nvml)?;
+    }
     println!("{}", link(&folder_of(profile)?, stand)?.display());
     Ok(())
 }
@@ -80,12 +98,13 @@ pub fn folder_of(profile: &str) -> Result<PathBuf> {
     Ok(workspace::target_directory()?.join(name))
 }
 
-/// Gives the library the names under which programs look for a driver, in a folder of their own.
+/// Gives the library the names under which programs look for it, in a folder of their own.
 fn link(folder: &Path, stand: Stand) -> Result<PathBuf> {
     let place = folder.join(stand.package());
     fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
     let library = format!("../lib{}.so", stand.package());
-    for (name, to) in [("libcuda.so.1", library.as_str()), ("libcuda.so", "libcuda.so.1")] {
+    let (plain, versioned) = (stand.name(), format!("{}.1", stand.name()));
+    for (name, to) in [(versioned.as_str(), library.as_str()), (plain, versioned.as_str())] {
         put_link(&place.join(name), Path::new(to))?;
     }
     Ok(place)
@@ -107,14 +126,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_gets_the_names_of_a_driver() {
+    fn a_library_gets_the_names_that_programs_ask_for() {
         let folder = tempfile::tempdir().unwrap();
-        for (stand, library) in [(Stand::Softcuda, "libsoftcuda.so"), (Stand::Shim, "libshim.so")] {
+        for (stand, library, plain) in [
+            (Stand::Softcuda, "libsoftcuda.so", "libcuda.so"),
+            (Stand::Shim, "libshim.so", "libcuda.so"),
+            (Stand::Nvml, "libnvml.so", "libnvidia-ml.so"),
+        ] {
             fs::write(folder.path().join(library), library).unwrap();
             for _ in 0..2 {
                 let place = link(folder.path(), stand).unwrap();
-                assert_eq!(fs::read_to_string(place.join("libcuda.so.1")).unwrap(), library);
-                assert_eq!(fs::read_to_string(place.join("libcuda.so")).unwrap(), library);
+                for name in [plain.to_owned(), format!("{plain}.1")] {
+                    assert_eq!(fs::read_to_string(place.join(name)).unwrap(), library);
+                }
             }
         }
     }

@@ -104,6 +104,8 @@ fn the_debian_package_installs_into_an_empty_system() {
     for file in [
         "usr/bin/ebb",
         "usr/lib/ebb/shim/libcuda.so.1",
+        "usr/lib/ebb/nvml/libnvidia-ml.so.1",
+        "usr/lib/ebb/nvml/libnvidia-ml.so",
         "usr/lib/ebb/softcuda/libcuda.so.1",
         "usr/lib/sysusers.d/ebb.conf",
         "lib/systemd/system/ebb.service",

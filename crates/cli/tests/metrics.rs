@@ -9,12 +9,12 @@ mod exposition;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use common::json::Value;
-use common::private_folder;
 use common::runtime::{PATIENCE, Runtime, wait_for};
+use common::{compiled, private_folder};
 use exposition::Exposition;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -29,19 +29,6 @@ fn configure(runtime: &Runtime, more: &str) {
     fs::create_dir_all(runtime.path().join("ebb")).unwrap();
     let text = format!("schema_version = 1\n{more}\n[metrics]\nlisten = \"127.0.0.1:0\"\n");
     fs::write(runtime.path().join("ebb/ebb.toml"), text).unwrap();
-}
-
-/// Compiles a program for this test. Nothing where there is no compiler.
-fn compiled(folder: &Path, source: &str, options: &[&str], name: &str) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
-    let program = folder.join(name);
-    let mut compiler = Command::new("cc");
-    compiler.args(options).arg("-o").arg(&program).arg(source).arg("-ldl");
-    let compiled = compiler.status().is_ok_and(|status| status.success());
-    if !compiled {
-        eprintln!("skipped: there is no C compiler");
-    }
-    compiled.then_some(program)
 }
 
 /// A tenant that does what it is told.

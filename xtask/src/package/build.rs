@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use crate::{demo, workspace};
 
 /// The crates whose products are installed.
-pub const PACKAGES: [&str; 3] = ["cli", "shim", "softcuda"];
+pub const PACKAGES: [&str; 4] = ["cli", "shim", "nvml", "softcuda"];
 
 /// The oldest libc that is aimed at: that of RHEL 8 and Debian 10.
 const GLIBC: &str = "2.28";

@@ -26,6 +26,15 @@ pub struct Stage {
     pub glibc: Version,
 }
 
+/// Our libraries, under the names that programs ask for. That of NVML is asked for without its version too, and a wheel
+/// can hold no link, so it is there twice; it is small.
+const LIBRARIES: [(&str, &str); 4] = [
+    ("shim", "libcuda.so.1"),
+    ("nvml", "libnvidia-ml.so.1"),
+    ("nvml", "libnvidia-ml.so"),
+    ("softcuda", "libcuda.so.1"),
+];
+
 /// Where what is only read lies.
 const DOCUMENTS: &str = "share/doc/ebb";
 
@@ -45,9 +54,8 @@ impl Stage {
     pub fn lay(built: &Built, bill: &str, notices: &str) -> Result<Stage> {
         let mut stage = Stage { entries: Vec::new(), glibc: Version(2, 0) };
         stage.binary(built, "ebb", "bin/ebb", true)?;
-        for library in ["shim", "softcuda"] {
-            let path = format!("lib/ebb/{library}/libcuda.so.1");
-            stage.binary(built, &format!("lib{library}.so"), &path, false)?;
+        for (library, name) in LIBRARIES {
+            stage.binary(built, &format!("lib{library}.so"), &format!("lib/ebb/{library}/{name}"), false)?;
         }
         stage.said_by(&built.path("ebb"))?;
         for (from, to) in READ {

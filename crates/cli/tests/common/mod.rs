@@ -17,17 +17,19 @@ pub fn products() -> &'static Path {
     FOLDER.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_ebb")).parent().unwrap();
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "softcuda", "--package", "shim"]);
+        build.args(["build", "--quiet", "--package", "softcuda", "--package", "shim", "--package", "nvml"]);
         build.current_dir(env!("CARGO_MANIFEST_DIR")).arg("--target-dir").arg(folder.parent().unwrap());
         if !cfg!(debug_assertions) {
             build.arg("--release");
         }
         assert!(build.status().unwrap().success(), "the libraries do not build");
-        for product in ["softcuda", "shim"] {
-            let place = folder.join(product);
+        for (product, name) in
+            [("softcuda", "libcuda.so"), ("shim", "libcuda.so"), ("nvml", "libnvidia-ml.so")]
+        {
+            let (place, versioned) = (folder.join(product), format!("{name}.1"));
             fs::create_dir_all(&place).unwrap();
-            link(&place.join("libcuda.so.1"), &format!("../lib{product}.so"));
-            link(&place.join("libcuda.so"), "libcuda.so.1");
+            link(&place.join(&versioned), &format!("../lib{product}.so"));
+            link(&place.join(name), &versioned);
         }
         folder.to_owned()
     })
@@ -42,6 +44,19 @@ fn link(path: &Path, to: &str) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => panic!("{}: {error}", path.display()),
         _ => {}
     }
+}
+
+/// A C program or library from the tests' own sources; `None`, with a message, where there is no compiler.
+pub fn compiled(folder: &Path, source: &str, options: &[&str], name: &str) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+    let program = folder.join(name);
+    let mut compiler = Command::new("cc");
+    compiler.args(options).arg("-o").arg(&program).arg(source).arg("-ldl");
+    let compiled = compiler.status().is_ok_and(|status| status.success());
+    if !compiled {
+        eprintln!("skipped: there is no C compiler");
+    }
+    compiled.then_some(program)
 }
 
 /// A program that launches one kernel again and again, for so many seconds.
