@@ -2,6 +2,7 @@
  * argument is the name under which it opens NVML; the second, if there is one, asks for the UUID of the GPU only. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -79,8 +80,25 @@ static void show_uuid(void)
     printf("\n");
 }
 
+static int (*many)(int, double, long, float, const char *, unsigned, double, short, long, double, double, double, double,
+                   double, double, unsigned char);
+static pthread_barrier_t together;
+
+static int call_many(void)
+{
+    return many(-1, 0.5, -3000000000, 1.25f, "five", 4000000000u, -7.75, -8, 9000000000, 10, 11, 12, 13, 14, 15, 200);
+}
+
+static void *call_at_once(void *unused)
+{
+    (void)unused;
+    pthread_barrier_wait(&together);
+    return (void *)(long)call_many();
+}
+
 int main(int count, char **words)
 {
+    pthread_t threads[8];
     Dl_info where;
     unsigned long long address;
     size_t free, total;
@@ -89,12 +107,17 @@ int main(int count, char **words)
         return 0;
     }
     nvml = opened(words[1]);
-    /* First, so that it is this call by which the library behind is found. */
-    int (*many)(int, double, long, float, const char *, unsigned, double, short, long, double, double, double, double,
-                double, double, unsigned char) = found(nvml, "nvmlDeviceGetPowerState");
-    for (int i = 0; i < 2; i++)
-        printf("many %d\n", many(-1, 0.5, -3000000000, 1.25f, "five", 4000000000u, -7.75, -8, 9000000000, 10, 11, 12, 13,
-                                 14, 15, 200));
+    /* First, so that it is these calls by which the library behind is found. */
+    many = found(nvml, "nvmlDeviceGetPowerState");
+    pthread_barrier_init(&together, NULL, 8);
+    for (int i = 0; i < 8; i++)
+        right("thread", pthread_create(&threads[i], NULL, call_at_once, NULL));
+    for (int i = 0; i < 8; i++) {
+        void *answer;
+        pthread_join(threads[i], &answer);
+        printf("many %ld\n", (long)answer);
+    }
+    printf("many %d\n", call_many());
     int (*init)(void) = found(nvml, "nvmlInit_v2");
     dladdr((void *)init, &where);
     printf("path %s\n", where.dli_fname);
