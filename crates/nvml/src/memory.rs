@@ -87,7 +87,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(device: Device, memory: *mut
     }
     // A structure of another version may be shorter than ours, so only its first word is looked at before it is known.
     // SAFETY: the real library has just read there.
-    let version = unsafe { (&raw const (*memory).version).read() };
+    let version = unsafe { memory.cast::<c_uint>().read() };
     // SAFETY: a device that has just been answered for.
     let view = if version == SECOND { unsafe { view::of(device) } } else { None };
     if let Some(view) = view {

@@ -17,14 +17,21 @@ use installation::runtime;
 /// A variable and its value.
 pub type Setting = (&'static str, OsString);
 
-/// The settings that put libraries of ours in front of whatever the command asks for under their names.
+/// The settings that put libraries of ours in front of whatever the command asks for under their names. They are loaded in this
+/// order, and searched for in it.
 pub fn preloading(libraries: &[&Path]) -> Result<Vec<Setting>> {
+    let understood = libraries.iter().map(|library| match loader_understands(library) {
+        true => Ok((*library).to_owned()),
+        false => link(library),
+    });
+    let libraries: Vec<PathBuf> = understood.collect::<Result<_>>()?;
     let (mut preload, mut library_path) =
         (std::env::var_os("LD_PRELOAD"), std::env::var_os("LD_LIBRARY_PATH"));
-    for library in libraries {
-        let library = if loader_understands(library) { (*library).to_owned() } else { link(library)? };
+    for library in &libraries {
+        preload = Some(appended(preload, library));
+    }
+    for library in libraries.iter().rev() {
         let folder = library.parent().context("the library lies in no folder")?;
-        preload = Some(appended(preload, &library));
         library_path = Some(prepended(library_path, folder));
     }
     let settings = [("LD_PRELOAD", preload), ("LD_LIBRARY_PATH", library_path)];
