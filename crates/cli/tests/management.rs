@@ -165,6 +165,33 @@ fn the_name_without_a_version_is_the_same_library() {
 }
 
 #[test]
+fn both_names_are_answered_where_a_package_has_put_them() {
+    let Some(site) = Site::new() else { return };
+    // The second has a character in its path that the loader takes for the end of one.
+    for root in ["prefix", "pre:fix"].map(|root| site.folder.path().join(root)) {
+        fs::create_dir_all(root.join("bin")).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_ebb"), root.join("bin/ebb")).unwrap();
+        for (product, name) in [
+            ("shim", "libcuda.so.1"),
+            ("softcuda", "libcuda.so.1"),
+            ("nvml", NAME),
+            ("nvml", "libnvidia-ml.so"),
+        ] {
+            let place = root.join("lib/ebb").join(product);
+            fs::create_dir_all(&place).unwrap();
+            fs::copy(common::products().join(format!("lib{product}.so")), place.join(name)).unwrap();
+        }
+        for name in [NAME, "libnvidia-ml.so"] {
+            let ebb = common::installed(&root.join("bin/ebb"), site.runtime.path());
+            let said = Said(text(&site.run_by(ebb, &["--mem", "1Gi", "--no-daemon"], &[name], &[])));
+            assert!(!said.of("path").ends_with(site.folder.path().join(NAME).to_str().unwrap()));
+            said.is("before", "1024 1024 0");
+            said.is("after", "1024 724 300");
+        }
+    }
+}
+
+#[test]
 fn where_there_is_no_real_library_nvml_says_so() {
     let Some(site) = Site::new() else { return };
     fs::remove_file(site.folder.path().join(NAME)).unwrap();
