@@ -79,7 +79,7 @@ fn what_one_run_has_learned_the_next_one_knows_and_adds_to() {
     assert_eq!(known["name"].text(), first["kernels"].items()[0]["name"].text());
     assert_eq!(launches, first["kernels"].items()[0]["launches"].number());
     let timed = known["duration"]["seen"].number();
-    assert!((3..=known["launches"].number()).contains(&timed), "{known:?}");
+    assert!((1..=known["launches"].number()).contains(&timed), "{known:?}");
     assert!(known["block_time"]["p50_ns"].number() > 0 && known["certificate_ns"].number() > 20_000);
 
     // Nothing is timed, so whatever is promised was known before.
