@@ -81,6 +81,13 @@ fn machine(configuration: &str) -> (tempfile::TempDir, Daemon) {
     (folder, daemon)
 }
 
+/// One to which a group may connect.
+fn machine_of_a_group() -> (tempfile::TempDir, Daemon, u32) {
+    let (name, gid) = some_group();
+    let (folder, daemon) = machine(&format!("[socket]\ngroup = \"{name}\"\n"));
+    (folder, daemon, gid)
+}
+
 fn open_to_all(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
 }
@@ -136,8 +143,7 @@ fn on_a_machine_a_user_has_no_more_than_its_ceiling() {
     if !may_be_others() {
         return;
     }
-    let (name, gid) = some_group();
-    let (_folder, daemon) = machine(&format!("[socket]\ngroup = \"{name}\"\n"));
+    let (_folder, daemon, gid) = machine_of_a_group();
     let place = &daemon.place;
     let (_owner, _, _) = register(place, &registration("roots")).unwrap();
     let claim = Registration { class: Class::Latency, priority: 9, ..registration("greedy") };
@@ -177,8 +183,7 @@ fn what_is_public_on_a_machine_is_public_to_those_who_may_connect_and_to_nobody_
     if !may_be_others() {
         return;
     }
-    let (name, gid) = some_group();
-    let (_folder, daemon) = machine(&format!("[socket]\ngroup = \"{name}\"\n"));
+    let (_folder, daemon, gid) = machine_of_a_group();
     let place = &daemon.place;
     let (_owner, _, _) = register(place, &registration("roots")).unwrap();
     let seen = as_stranger(&[gid], || client::report(place)).unwrap();
@@ -219,8 +224,7 @@ fn a_thousand_half_open_connections_of_one_user_are_bounded_and_others_are_serve
     if !may_be_others() {
         return;
     }
-    let (name, gid) = some_group();
-    let (_folder, daemon) = machine(&format!("[socket]\ngroup = \"{name}\"\n"));
+    let (_folder, daemon, gid) = machine_of_a_group();
     let place = &daemon.place;
     let (_owner, board, granted) = register(place, &registration("seated")).unwrap();
     let mut half_open = Vec::new();

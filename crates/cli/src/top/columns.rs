@@ -12,10 +12,10 @@ use daemon::scene::{Figures, Service, Stop, Tenant, Verdict, rank};
 pub enum Column {
     Name,
     Class,
-    State,
+    Doing,
     Gpu,
     Curve,
-    Service,
+    Objective,
     Wait,
     Launches,
     Priority,
@@ -26,8 +26,8 @@ pub enum Column {
 }
 
 use Column::{
-    Class, Curve, Gpu, Launches, Memory, Name, Preemptions, Priority, Processes, Service as Objective,
-    State as Doing, Wait, Weight,
+    Class, Curve, Doing, Gpu, Launches, Memory, Name, Objective, Preemptions, Priority, Processes, Wait,
+    Weight,
 };
 
 /// From left to right.

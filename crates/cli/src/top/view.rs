@@ -179,9 +179,9 @@ impl Canvas<'_> {
         match (column, verdict) {
             // What was before the daemon went is no more than a memory.
             _ if desk.lost => Style::new().add_modifier(Modifier::DIM),
-            (Column::Service, Some(Verdict::Kept)) => self.colour(Color::Green),
-            (Column::Service, Some(_)) => self.colour(Color::Red).add_modifier(Modifier::BOLD),
-            (Column::State, _) if is_at_rest(figures) => Style::new().add_modifier(Modifier::DIM),
+            (Column::Objective, Some(Verdict::Kept)) => self.colour(Color::Green),
+            (Column::Objective, Some(_)) => self.colour(Color::Red).add_modifier(Modifier::BOLD),
+            (Column::Doing, _) if is_at_rest(figures) => Style::new().add_modifier(Modifier::DIM),
             _ => Style::new(),
         }
     }
@@ -284,7 +284,7 @@ fn title(desk: &Desk, look: Look) -> String {
 /// What rows are ordered by, in a word.
 fn order(column: Column) -> &'static str {
     match column {
-        Column::Service => "SLO",
+        Column::Objective => "SLO",
         other => other.title(),
     }
 }
