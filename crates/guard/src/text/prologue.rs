@@ -5,7 +5,8 @@
 //! relaxed and reaches the whole GPU.
 //!
 //! In the template `%name` is a register of ours, `?name` one of the machine, `$name` a label and `CONTROL` the control
-//! words; `LOAD`, `STORE` and `MEET` are what the target has for it; lines after a `C` are for targets with clusters.
+//! words; `LOAD`, `STORE` and `MEET` are what the target has for it; lines after a `C` are for targets with clusters, after an `S`
+//! for those that can sleep.
 
 use super::survey::Target;
 use crate::Control;
@@ -23,9 +24,10 @@ pub fn text(prefix: &str, target: Target) -> String {
         true => ("ld.relaxed.gpu.global", "st.relaxed.gpu.global", "barrier.red.or.pred"),
         false => ("ld.volatile.global", "st.volatile.global", "bar.red.or.pred"),
     };
-    let lines = TEMPLATE.lines().filter_map(|line| match line.strip_prefix('C') {
-        Some(line) => target.has_clusters().then_some(line),
-        None => Some(line),
+    let lines = TEMPLATE.lines().filter_map(|line| match line.as_bytes().first() {
+        Some(b'C') => target.has_clusters().then_some(&line[1..]),
+        Some(b'S') => target.can_sleep().then_some(&line[1..]),
+        _ => Some(line),
     });
     let mut text = String::from("\n{\n");
     for line in lines {

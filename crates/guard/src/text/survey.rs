@@ -25,6 +25,10 @@ impl Target {
         self.architecture >= 70 && self.version >= (6, 0)
     }
 
+    pub fn can_sleep(self) -> bool {
+        self.architecture >= 70 && self.version >= (6, 3)
+    }
+
     pub fn has_clusters(self) -> bool {
         self.architecture >= 90 && self.version >= (7, 8)
     }
