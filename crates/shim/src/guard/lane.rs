@@ -25,8 +25,10 @@ use crate::tenancy::key::{self, Key};
 /// How many places a stream may lie in.
 const NEAR: usize = 8;
 /// Launches and gates in flight in one lane. Fewer than the driver's own queue takes: nothing must wait inside the driver, where it
-/// would hold locks, for a stream that stands at a gate.
-const MOST_IN_FLIGHT: u32 = 384;
+/// would hold locks, for a stream that stands at a gate. That one has room for 1,020 launches, gates, copies and fills together, on an H200
+/// and as a client of MPS alike. The more, the better: a program that is bound by its launches goes on handing them over while a latency tenant
+/// has the GPU, and has lost that time when it may not.
+const MOST_IN_FLIGHT: u32 = 640;
 const MOST_GATES: u32 = 64;
 /// What lies between the launch that is cut and the next gate is turned away, launch by launch and block by block, and keeps the GPU
 /// busy meanwhile: on an H200 so long. A gate costs it 3 µs, and is put as soon as there would be so much to turn away.
@@ -269,6 +271,14 @@ impl Lane {
         self.key() == key && (waits || self.put(true, here))
     }
 
+    /// The same for launches, under the lock: it is enough that something before them waits.
+    pub fn hold_back(self, here: &Here) {
+        let held = self.state().held.load(Ordering::Relaxed);
+        if !is_pending(held, self.gates(), self.passed()) {
+            self.put(true, here);
+        }
+    }
+
     /// A gate, which waits for the stop word too if it `holds`. Under the lock.
     fn put(self, holds: bool, here: &Here) -> bool {
         let (state, control) = (self.state(), &self.site.control);
@@ -426,6 +436,11 @@ fn oldest(gates: u32, passed: u32) -> Option<u32> {
     (!has_passed(passed, gates)).then(|| passed.wrapping_add(1))
 }
 
+/// Whether a gate was put and has not been passed. One from long ago is neither, though numbers have come round since.
+fn is_pending(gate: u32, gates: u32, passed: u32) -> bool {
+    (1..=gates.wrapping_sub(passed)).contains(&gate.wrapping_sub(passed))
+}
+
 fn time_to_turn_away(blocks: u64) -> Nanos {
     TURNED_AWAY + Nanos::from_micros(blocks / BLOCKS_TURNED_AWAY_IN_A_MICROSECOND)
 }
@@ -481,6 +496,13 @@ mod tests {
         assert_eq!([oldest(7, 4), oldest(7, 6), oldest(7, 7)], [Some(5), Some(7), None]);
         assert_eq!(oldest(7, 8), None, "put and passed since the gates were counted");
         assert_eq!([oldest(1, u32::MAX), oldest(0, u32::MAX)], [Some(0), Some(0)], "numbers come round");
+    }
+
+    #[test]
+    fn a_gate_is_pending_between_being_put_and_being_passed() {
+        assert_eq!([4, 5, 7, 8].map(|gate| is_pending(gate, 7, 4)), [false, true, true, false]);
+        assert!(!is_pending(7, 7, 7) && !is_pending(0, 7, 7) && !is_pending(0, 1 << 31, 1 << 31));
+        assert!(is_pending(0, 1, u32::MAX), "numbers come round");
     }
 
     #[test]

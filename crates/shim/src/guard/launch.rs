@@ -307,7 +307,7 @@ fn enter(request: &Request, watch: &Watch, twin: &Twin, launch: &mut Launch) -> 
     storm::begin_if_asked();
     order::gate_others(lane);
     lane.make_room();
-    tenancy::wait_beside(certificate::of(launch.frame, watch));
+    let is_stopped = tenancy::wait_beside(certificate::of(launch.frame, watch));
     let asked_about = is_asked_about(twin, lane, &here);
     let Some(_under) = alone::before_twin(launch.frame, asked_about) else { return Guarded::No };
     if asked_about {
@@ -318,6 +318,9 @@ fn enter(request: &Request, watch: &Watch, twin: &Twin, launch: &mut Launch) -> 
     if lane.key() != key {
         // Somebody has taken the place since.
         return Guarded::No;
+    }
+    if is_stopped {
+        lane.hold_back(&here);
     }
     lane.free();
     let Some(cleared) = place_marks(lane, launch) else { return Guarded::No };

@@ -84,6 +84,11 @@ pub fn stop_word(device: CUdevice) -> Option<StopWord> {
     Some(StopWord { generation: site.generation(), site })
 }
 
+/// Whether the steward has stopped what runs on a device.
+pub fn is_stopped(device: CUdevice) -> bool {
+    site::all().any(|site| site.device() == device && site.is_stopped())
+}
+
 /// A stop word that can be published.
 pub struct StopWord {
     /// Another one for every context.

@@ -212,12 +212,10 @@ fn at_the_gate(hold: &dyn Fn() -> bool) -> Option<Inside> {
     panic::catch_unwind(AssertUnwindSafe(|| here().and_then(|post| post.pass(hold)))).unwrap_or(None)
 }
 
-/// A guarded launch is about to be made, of what takes so long to stop.
+/// A guarded launch is about to be made, of what takes so long to stop. Whether the stop word is raised, and will be lowered.
 #[inline]
-pub fn wait_beside(certificate: Nanos) {
-    if let Some(post) = here() {
-        post.wait_beside(certificate);
-    }
+pub fn wait_beside(certificate: Nanos) -> bool {
+    here().is_some_and(|post| post.wait_beside(certificate))
 }
 
 /// A thread has handed over work, which was not captured.

@@ -25,7 +25,7 @@ use super::meter::Meter;
 use super::outlook::Prospect;
 use super::raise::Raise;
 use super::streams::{self, Streams};
-use crate::arena;
+use crate::{arena, guard};
 
 /// What threads find at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub struct Post {
     given: AtomicU64,
     /// What had been handed over when a guarded launch was last made.
     stoppable: AtomicU64,
+    /// Whether a thread has something that must not run beside a latency tenant's work, and the keeper should stop first.
+    asked: AtomicBool,
     /// Counts the keeper's rounds.
     rounds: AtomicU32,
     /// How much time may be in flight.
@@ -101,6 +103,7 @@ impl Post {
             waiting: AtomicU32::new(0),
             given: AtomicU64::new(0),
             stoppable: AtomicU64::new(0),
+            asked: AtomicBool::new(false),
             rounds: AtomicU32::new(0),
             in_flight: AtomicU64::new(u64::MAX),
             certificate: AtomicU64::new(0),
@@ -279,6 +282,9 @@ impl Post {
             }
             drop(inside);
             if gate != Gate::Closed as u32 {
+                if waits_here {
+                    self.ask_to_stop(Nanos::ZERO);
+                }
                 sleep(&self.gate, gate, NAP);
                 continue;
             }
@@ -320,20 +326,48 @@ impl Post {
         self.seat().is_some_and(|seat| seat.board().latency_active(board::now()))
     }
 
-    /// Whether a latency tenant that has work has raised our stop word. Then work may be handed over that waits for the word, and
-    /// the program goes on: one that is bound by its launches needs that time as much as the GPU's.
+    /// Whether a latency tenant that has work has raised our stop word, or the keeper. Then work may be handed over that waits for the word,
+    /// and the program goes on: one that is bound by its launches needs that time as much as the GPU's.
     fn is_sure_to_stop(&self) -> bool {
-        self.seat()
-            .is_some_and(|seat| seat.latency_seats_raise() && decision::beside(seat.board()) == Nanos::ZERO)
+        let raised =
+            |seat: &Seat| seat.latency_seats_raise() && decision::beside(seat.board()) == Nanos::ZERO;
+        self.seat().is_some_and(raised) || guard::is_stopped(self.device())
+    }
+
+    /// Where short work may run beside a latency tenant's, everything has to be stopped before something longer can wait on the GPU's
+    /// side of a gate. Has the keeper do that, who finds on the board how long it is.
+    fn ask_to_stop(&self, certificate: Nanos) {
+        let Some(seat) = self.seat() else { return };
+        let beside = decision::beside(seat.board());
+        if beside == Nanos::ZERO || guard::is_stopped(self.device()) {
+            return;
+        }
+        self.certify(seat, certificate.max(beside + Nanos(1)));
+        if !self.asked.swap(true, Ordering::AcqRel) {
+            self.ring();
+        }
+    }
+
+    /// Whether somebody has asked to stop.
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// The keeper has heard it.
+    pub fn hear(&self) {
+        self.asked.store(false, Ordering::Relaxed);
     }
 
     /// A guarded launch is about to be made of what takes so long to stop. Beside a latency tenant's work only what is short may be
     /// started, where the policy lets anything run there at all; otherwise the stop word takes care of it. Nobody waits
     /// for ever: one piece in two hundred times its length does little harm.
+    ///
+    /// Whether it would find the stop word raised. It had better wait for that on the GPU's side of a gate: launches that come one by one,
+    /// each only to be turned away, take a latency tenant's time as long as its request lasts.
     #[inline]
-    pub fn wait_beside(&self, certificate: Nanos) {
+    pub fn wait_beside(&self, certificate: Nanos) -> bool {
         self.stoppable.store(self.given.load(Ordering::Relaxed), Ordering::Relaxed);
-        let Some(seat) = self.seat() else { return };
+        let Some(seat) = self.seat() else { return false };
         let is_long = |seat: &Seat| {
             let beside = decision::beside(seat.board());
             beside != Nanos::ZERO && certificate > beside
@@ -342,6 +376,7 @@ impl Post {
             self.wait_until_idle(seat, certificate, &is_long);
         }
         self.certify(seat, certificate);
+        self.gate.load(Ordering::Relaxed) == Gate::Shared as u32 && self.must_hold() && self.is_sure_to_stop()
     }
 
     #[cold]
@@ -349,7 +384,13 @@ impl Post {
         let began = board::now();
         let patience = certificate.scaled(slo::PATIENCE, 1).min(LONGEST_BESIDE);
         let mut now = began;
-        while seat.board().latency_active(now) && is_long(seat) && now.since(began) < patience {
+        let is_stopped = || guard::is_stopped(self.device());
+        while seat.board().latency_active(now)
+            && is_long(seat)
+            && !is_stopped()
+            && now.since(began) < patience
+        {
+            self.ask_to_stop(certificate);
             std::thread::sleep(BESIDE_LOOK.into());
             now = board::now();
         }

@@ -72,6 +72,7 @@ impl Shared {
     /// One look; gives how long to sleep.
     pub fn tend(&mut self, post: &Post, seat: &'static Seat, now: Nanos) -> Nanos {
         self.on = true;
+        post.hear();
         self.account(post, seat, now);
         let board = seat.board();
         let last = board.latency_last_active(now);
@@ -110,7 +111,7 @@ impl Shared {
         }
         let until = board::now() + awake;
         let mut still = board::now();
-        while board.latency_active(still) == active && still < until {
+        while board.latency_active(still) == active && still < until && !post.is_asked() {
             std::hint::spin_loop();
             still = board::now();
         }
