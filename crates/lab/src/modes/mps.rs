@@ -6,11 +6,16 @@
 
 use std::path::Path;
 use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use model::Class;
 use mps::{Access, Service};
 
 use super::{Absence, Environment, Surroundings};
+
+/// A service that a campaign or a daemon has just left is gone within this time.
+const ON_ITS_WAY_OUT: Duration = Duration::from_secs(10);
 
 /// The mode: a client of the daemon, perhaps with priorities.
 pub struct Mps {
@@ -21,8 +26,12 @@ pub struct Mps {
 
 /// Whether the service can be had on this machine, as far as can be seen without starting it.
 pub fn judge() -> Result<(), Absence> {
-    if let Some(foreign) = mps::foreign() {
-        return Err(absence(mps::Error::Foreign(foreign)));
+    let deadline = Instant::now() + ON_ITS_WAY_OUT;
+    while let Some(foreign) = mps::foreign() {
+        if Instant::now() > deadline {
+            return Err(absence(mps::Error::Foreign(foreign)));
+        }
+        thread::sleep(Duration::from_millis(200));
     }
     mps::find().map(drop).map_err(absence)
 }
