@@ -65,7 +65,7 @@ impl Default for Dials {
     fn default() -> Dials {
         Dials {
             kind: Kind::default(),
-            quiet: Nanos::from_micros(20),
+            quiet: Nanos::from_micros(80),
             threshold: Nanos::from_micros(50),
             in_flight: Nanos::from_millis(8),
             beside: Nanos::ZERO,

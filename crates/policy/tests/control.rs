@@ -301,7 +301,7 @@ fn slack_is_what_an_aim_leaves() {
 #[test]
 fn other_policies_are_not_tuned() {
     for kind in Kind::ALL.into_iter().filter(|&kind| kind != Kind::Slo) {
-        let report = Plant::new(ramp(500)).report(16);
+        let report = Plant::new(ramp(500)).report(LEVELS - 1);
         let (after, state) = tune(dials(kind), DOMAIN, State::default(), &[report; 3]);
         assert_eq!((after, state), (dials(kind), State::default()));
     }
