@@ -4,6 +4,7 @@
 //   ./gates cost                 microseconds per launch, with no gate, one behind every launch, one behind every eighth
 //   ./gates held COUNT           so many streams wait; do others still get on? (A process of its own for each: it may not end.)
 //   ./gates beside COUNT         so many streams of another process wait; how long does a graph of 170 kernels take beside it?
+//   ./gates depth                how many launches may stand behind a gate before the driver keeps who makes the next
 //
 // Under MPS the second depends on CUDA_DEVICE_MAX_CONNECTIONS.
 
@@ -14,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "card.cuh"
 
 static const int LAUNCHES = 400, ROUNDS = 5;
@@ -22,6 +25,17 @@ static const double PATIENCE_US = 100000;
 __global__ void spin(long long cycles) {
   long long begin = clock64();
   while (clock64() - begin < cycles) {
+  }
+}
+
+struct Parameters {
+  long long cycles;
+  char rest[1000];
+};
+
+__global__ void spin_with(Parameters parameters) {
+  long long begin = clock64();
+  while (clock64() - begin < parameters.cycles) {
   }
 }
 
@@ -106,6 +120,38 @@ static void held(int count) {
   _exit(0);
 }
 
+// The gate opens after a second, by a stream that was there before: the launch that takes so long found no room.
+static void depth(bool large, int apart) {
+  const int MOST = 4096;
+  CUstream stream, control;
+  CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CHECK_DRIVER(cuStreamCreateWithPriority(&control, CU_STREAM_NON_BLOCKING, -5));
+  spin<<<1, 32, 0, stream>>>(1000);
+  Parameters parameters = {1000};
+  spin_with<<<1, 32, 0, stream>>>(parameters);
+  CHECK_DRIVER(cuStreamSynchronize(stream));
+  CHECK_DRIVER(cuMemsetD32(device_words, 1, 1));
+  put_gate(stream, 1);
+  int count = 0;
+  std::thread opener([&] {
+    usleep(1000000);
+    cuStreamWriteValue32(control, device_words, 0, 0);
+  });
+  for (; count < MOST; count++) {
+    double from = now_us();
+    if (large)
+      spin_with<<<1, 32, 0, stream>>>(parameters);
+    else
+      spin<<<1, 32, 0, stream>>>(1000);
+    if (apart && count % apart == 0) put_gate(stream, 2 + count);
+    if (now_us() - from > 10000) break;
+  }
+  opener.join();
+  CHECK_DRIVER(cuStreamSynchronize(stream));
+  printf("parameters of %d bytes, a gate behind every %d: launch %d had to wait (%d: none)\n", large ? 1008 : 8, apart,
+         count, MOST);
+}
+
 // The other process of `beside`: its streams wait until it is ended.
 static void stand_still(int count, int ready) {
   begin();
@@ -168,6 +214,8 @@ int main(int count, char **words) {
   begin();
   if (!strcmp(what, "held"))
     held(streams);
+  else if (!strcmp(what, "depth"))
+    for (int apart : {0, 16, 1}) depth(false, apart), depth(true, apart);
   else
     cost();
 }
