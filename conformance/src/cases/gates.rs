@@ -24,6 +24,7 @@ pub const CASES: &[Case] = &[
     Case::new("gate/word_reaches_a_running_kernel", running_kernel),
     Case::new("gate/word_of_another_process_reaches_a_running_kernel", running_kernel_of_another),
     Case::new("gate/first_block_waits_for_the_last", first_awaits_last),
+    Case::new("gate/copy_to_pageable_memory_waits_for_kernels", copy_to_pageable),
     Case::new("gate/library_kernel_runs_in_the_context_of_the_stream", kernel_in_contexts),
     Case::new("gate/library_kernel_runs_in_context_after_context", kernel_in_turn),
     Case::new("gate/library_kernel_keeps_attributes_in_every_context", kernel_attributes),
@@ -177,6 +178,26 @@ fn first_awaits_last(context: &Context<'_>) -> Result<()> {
         kernel.launch(BLOCKS, 32, SHARED, ptr::null_mut(), args![&flag, &count, 300_000u64])?;
         context.synchronize()?;
         compare::equal(&count.read()?, &[BLOCKS])?;
+    }
+    Ok(())
+}
+
+/// A copy to memory that the driver does not know is over when the call returns, though it is called asynchronous. A driver may keep
+/// others from copying meanwhile; whoever stops kernels between their blocks must not need a copy then.
+fn copy_to_pageable(context: &Context<'_>) -> Result<()> {
+    const BLOCKS: u32 = 512;
+    const SHARED: u32 = 40 << 10;
+    let module = Module::load(context, ORDER.usual())?;
+    let kernel = module.function("slow_append")?;
+    let stream = Stream::new(context, NON_BLOCKING)?;
+    let rounds = 30;
+    let (tokens, length) = (context.zeros::<u32>((BLOCKS * rounds) as usize)?, context.zeros::<u32>(1)?);
+    context.synchronize()?;
+    for round in 1..=rounds {
+        kernel.launch(BLOCKS, 32, SHARED, stream.handle(), args![&tokens, &length, round, 100_000u64])?;
+        let mut seen = vec![0u32];
+        context.cuMemcpyDtoHAsync_v2(seen.as_mut_ptr().cast(), length.address(), 4, stream.handle()).ok()?;
+        compare::equal(&seen, &[BLOCKS * round])?;
     }
     Ok(())
 }

@@ -63,6 +63,12 @@ macro_rules! export_each {
                     &CALLED,
                     [$(guard::kernel_in(&$arg)),*],
                 );
+                guard::before_copy(
+                    const { guard::copies(stringify!($name)) },
+                    const { hooks::is_per_thread(stringify!($name)) },
+                    [$(guard::stream_in(&$arg)),*],
+                    [$(guard::told_in(&$arg)),*],
+                );
                 guard::before(
                     const { guard::touch(stringify!($name)) },
                     const { hooks::is_per_thread(stringify!($name)) },

@@ -9,6 +9,7 @@
 //! * `launch`: the launch of a twin; `record` keeps what is needed to make it again, in `words`; `marks` which blocks have
 //!   run; `overlap`: whether it may begin while the one before it ends
 //! * `lane`: a stream, its launches and its gates; `order`: which calls need a gate before them
+//! * `copies`: calls that wait inside the driver, and must not wait there for a cut launch
 //! * `alone`: calls for which the driver may bring the GPU to rest, and which must therefore not meet a cut launch
 //! * `queues`: how many lanes there may be; `set`: some of them
 //! * `site`: the context of the lanes; `control`: the words by which host and GPU speak
@@ -20,6 +21,7 @@
 mod alone;
 pub mod certificate;
 mod control;
+mod copies;
 pub mod driver;
 mod extent;
 mod job;
@@ -46,6 +48,7 @@ use crate::twins::sample;
 
 pub use alone::before as before_rest;
 pub use alone::{Called, Uses, alone, kernel_in, rest};
+pub use copies::{before as before_copy, copies, told_in};
 pub use mode::Mode;
 pub use mode::is_on as may_be_wanted;
 pub use mode::set as set_mode;

@@ -115,6 +115,7 @@ impl Transfer {
         }
         let plane = &self.copy.plane;
         if capture::of(&stream, &context)?.is_none() {
+            let _copying = lock(&context.copying);
             if let Some(bytes) = self.contiguous()
                 && Transfer::is_pageable(&context, plane.from)
                 && !Transfer::is_pageable(&context, plane.to)

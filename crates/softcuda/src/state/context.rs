@@ -29,6 +29,9 @@ pub struct Context {
     pub legacy: Arc<Stream>,
     /// Submissions to streams that wait for each other are made one at a time.
     order: Mutex<()>,
+    /// Held by whoever copies, and all the time by one who waits for pageable memory to be filled: on a card, copies of
+    /// other threads wait meanwhile, whatever their streams are.
+    pub copying: Mutex<()>,
     streams: Mutex<Vec<Arc<Stream>>>,
     workspaces: Mutex<Vec<u64>>,
     next_grid: AtomicU64,
@@ -72,6 +75,7 @@ impl Context {
             output: Arc::default(),
             legacy: Stream::new(context.clone(), Kind::Legacy, 0),
             order: Mutex::new(()),
+            copying: Mutex::new(()),
             streams: Mutex::default(),
             workspaces: Mutex::default(),
             next_grid: AtomicU64::new(1),
