@@ -7,11 +7,11 @@
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::Counter;
+use crate::shard::SHARDS;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbledgr");
 pub(crate) const VERSION: u32 = 5;
 
-pub(crate) const SHARDS: usize = 16;
 /// A multiple of a cache line, so that shards share none.
 pub(crate) const SHARD_WORDS: usize = Counter::COUNT.next_multiple_of(8);
 

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::file::Stem;
-use crate::layout::{BYTES, KERNELS, KernelEntry, Layout, MAGIC, SHARDS, VERSION};
-use crate::{Counter, Error, Note};
+use crate::layout::{BYTES, KERNELS, KernelEntry, Layout, MAGIC, VERSION};
+use crate::{Counter, Error, Note, shard};
 
 /// The ledger of this process. It stays mapped until the process ends: threads may count at any time.
 #[derive(Clone, Copy)]
@@ -70,7 +70,8 @@ impl Ledger {
 
     #[inline]
     pub fn add(&self, counter: Counter, amount: u64) {
-        self.layout.shards[shard()].counters[counter as usize].fetch_add(amount, Ordering::Relaxed);
+        self.layout.shards[shard::of_this_thread()].counters[counter as usize]
+            .fetch_add(amount, Ordering::Relaxed);
     }
 
     pub fn note(&self, note: Note) {
@@ -187,35 +188,3 @@ fn key(identity: &KernelIdentity<'_>) -> u64 {
     let hash = identity.name.iter().fold(0xcbf2_9ce4_8422_2325, fold);
     identity.module_hash.to_le_bytes().iter().fold(hash, fold) | 1
 }
-
-/// Which shard this thread counts in. The thread pointer tells threads apart and costs one instruction, where a
-/// thread-local variable of a loaded library costs a call.
-#[inline]
-fn shard() -> usize {
-    let mixed = thread_pointer().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (u64::BITS - SHARDS.ilog2())) as usize
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn thread_pointer() -> u64 {
-    let pointer: u64;
-    // SAFETY: the first word behind fs is the thread control block's own address, by the ABI of this system.
-    unsafe {
-        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, preserves_flags, readonly, pure))
-    };
-    pointer
-}
-
-#[cfg(target_arch = "aarch64")]
-#[inline]
-fn thread_pointer() -> u64 {
-    let pointer: u64;
-    // SAFETY: reads a register that every thread has.
-    unsafe {
-        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags))
-    };
-    pointer
-}
-
-const _: () = assert!(SHARDS.is_power_of_two());

@@ -17,7 +17,8 @@
 //! * [`Reading`]: the reader
 //! * [`Event`], [`What`]: something that happened; [`EventLog`]: the writer of them, [`EventReader`]: the reader
 //!
-//! Inside: `ring` (how a slot is published, tried in every order by `models`), `log` (the file), `poll` (reading it).
+//! Inside: `ring` (how a slot is published, tried in every order by `models`), `rings` (which ring a thread writes into), `shard`
+//! (in which place a thread counts and writes), `log` (the file), `poll` (reading it).
 
 mod counter;
 mod error;
@@ -32,6 +33,8 @@ mod note;
 mod poll;
 mod reading;
 mod ring;
+mod rings;
+mod shard;
 mod sync;
 
 pub use counter::{AllocationKind, CopyKind, Counter, LaunchKind, ModuleKind, StreamKind};

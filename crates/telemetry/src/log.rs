@@ -14,14 +14,21 @@ use crate::event::Event;
 use crate::file::Stem;
 use crate::layout::Text;
 use crate::ring::Ring;
+use crate::rings::Rings;
+use crate::shard::{self, SHARDS};
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbevent");
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
-/// How many launches a log remembers, and how many other events. They are kept apart so that a flood of the one does not
-/// wash away the other.
-pub const LAUNCHES: usize = 8192;
+/// How many launches a log remembers of a thread at least, if others write less, and how many other events. They are kept
+/// apart so that a flood of the one does not wash away the other.
+pub const LAUNCHES: usize = (RINGS - SHARDS) * RING;
 pub const COURSE: usize = 8192;
+
+/// Launches have twice as many rings as there are desks: if every desk has one in hand, as many are left for the one where
+/// most is written. What else happens is rare, and has one ring.
+pub(crate) const RINGS: usize = 2 * SHARDS;
+pub(crate) const RING: usize = 512;
 
 /// More GPUs than this a process cannot share.
 pub const POSTS: usize = 16;
@@ -50,7 +57,7 @@ pub(crate) struct Post {
 #[repr(C)]
 pub(crate) struct Layout {
     pub header: Header,
-    pub launches: Ring<LAUNCHES>,
+    pub launches: Rings<SHARDS, RINGS, RING>,
     pub course: Ring<COURSE>,
 }
 
@@ -92,8 +99,13 @@ impl EventLog {
     /// Writes an event down. By any thread, at any time.
     #[inline]
     pub fn write(&self, event: &Event) {
+        self.write_at(shard::of_this_thread(), event);
+    }
+
+    #[inline]
+    pub(crate) fn write_at(&self, desk: usize, event: &Event) {
         if event.is_launch() {
-            self.layout.launches.write(event.words());
+            self.layout.launches.write(desk, event.words());
         } else {
             self.layout.course.write(event.words());
         }

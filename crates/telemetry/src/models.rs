@@ -10,6 +10,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::ring::{Found, Ring, Words, empty};
+use crate::rings::{self, Rings};
 use crate::sync::Ordering;
 
 /// Words that tell which number they are of, and that they belong together.
@@ -19,11 +20,11 @@ fn of(number: u64) -> Words {
 
 fn write<const N: usize>(ring: &Ring<N>) {
     let number = ring.head.0.fetch_add(1, Ordering::Relaxed);
-    ring.fill(number, of(number));
+    ring.slots.fill(number, of(number));
 }
 
 fn assert_whole<const N: usize>(ring: &Ring<N>, number: u64) -> bool {
-    match ring.read(number) {
+    match ring.slots.read(number) {
         Found::Complete(words) => {
             assert_eq!(words, of(number), "a slot of two halves");
             true
@@ -63,7 +64,7 @@ fn overwritten_while_read(number: u64) {
                 write(&ring)
             }
             thread.join().unwrap();
-            assert_eq!((ring.read(0), ring.read(1)), (Found::Gone, Found::Complete(of(1))));
+            assert_eq!((ring.slots.read(0), ring.slots.read(1)), (Found::Gone, Found::Complete(of(1))));
         });
     }
     assert!(met.both(), "the reader was early in some order, and late in another");
@@ -107,4 +108,31 @@ fn writers_in_slots_of_their_own_lose_nothing() {
         writer.join().unwrap();
         assert!(assert_whole(&ring, 0) && assert_whole(&ring, 1));
     });
+}
+
+/// Two threads write, each at a desk. Whatever they do with rings meanwhile, both events are there in the end, and the desks
+/// have rings of their own.
+fn write_at_desks<const DESKS: usize, const RINGS: usize, const N: usize>() {
+    loom::model(|| {
+        let rings: Arc<Rings<DESKS, RINGS, N>> = Arc::new(rings::empty());
+        let other = Arc::clone(&rings);
+        let writer = thread::spawn(move || other.write(1, of(1)));
+        rings.write(0, of(0));
+        writer.join().unwrap();
+        let mut complete = rings.complete();
+        complete.sort();
+        assert_eq!(complete, [of(0), of(1)]);
+        assert!(rings.is_in_order());
+    });
+}
+
+#[test]
+fn who_begins_at_one_desk_with_another_loses_nothing() {
+    write_at_desks::<1, 2, 2>();
+}
+
+/// A ring of one slot is full with each event.
+#[test]
+fn desks_that_exchange_their_rings_lose_nothing() {
+    write_at_desks::<2, 5, 1>();
 }

@@ -4,6 +4,9 @@
 //! reader in the same memory looks at the stamp, then at the words, then at the stamp again, this one reads a stretch of
 //! the file three times: the first time for the stamps, then for the words, and at last for the stamps again. Each read is
 //! over before the next begins, so the same holds as for the loads of `ring`.
+//!
+//! Launches come from many rings. Their heads lie beside each other and are read at once, so that what is taken from one ring
+//! is about as new as what is taken from another; what is handed over is put in order by time.
 
 use std::fs::File;
 use std::mem::offset_of;
@@ -12,8 +15,10 @@ use std::path::Path;
 
 use crate::event::Event;
 use crate::layout::Text;
-use crate::log::{BYTES, COURSE, Header, LAUNCHES, Layout, MAGIC, POSTS, Post, VERSION};
-use crate::ring::{Found, Ring, Slot, judge};
+use crate::log::{BYTES, COURSE, Header, Layout, MAGIC, POSTS, Post, RING, RINGS, VERSION};
+use crate::ring::{Found, Head, Ring, Slot, Slots, judge};
+use crate::rings::Rings;
+use crate::shard::SHARDS;
 use crate::sync::{Ordering, fence};
 use crate::{Error, file};
 
@@ -25,7 +30,7 @@ pub struct EventReader {
     pub tenant: u64,
     /// As the tenant is called; may be empty.
     pub name: String,
-    launches: Cursor,
+    launches: [Cursor; RINGS],
     course: Cursor,
 }
 
@@ -41,7 +46,7 @@ pub struct Polled {
 /// Where a reader stands in a ring.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
-    /// Where the ring begins, and how many slots it has.
+    /// Where its slots begin, and how many it has.
     at: u64,
     slots: usize,
     /// The first number that was not read.
@@ -79,12 +84,13 @@ impl EventReader {
             return Ok(Err("it was written by another version of ebb"));
         }
         let cursor = |at: usize, slots| Cursor { at: at as u64, slots, next: 0, awaited: None, begun: false };
+        let ring = |which: usize| LAUNCH_SLOTS + which * size_of::<Slots<RING>>();
         Ok(Ok(EventReader {
             pid: half(offset_of!(Header, pid)),
             tenant: word(&bytes, offset_of!(Header, tenant)),
             name: text(&bytes, offset_of!(Header, name)),
-            launches: cursor(offset_of!(Layout, launches), LAUNCHES),
-            course: cursor(offset_of!(Layout, course), COURSE),
+            launches: std::array::from_fn(|which| cursor(ring(which), RING)),
+            course: cursor(offset_of!(Layout, course) + offset_of!(Ring<COURSE>, slots), COURSE),
             file,
         }))
     }
@@ -113,9 +119,8 @@ impl EventReader {
     /// nothing new.
     pub fn poll(&mut self) -> Polled {
         let mut polled = Polled::default();
-        for cursor in [&mut self.course, &mut self.launches] {
-            let _ = cursor.poll(&self.file, &mut polled);
-        }
+        let _ = self.read_course(&mut polled);
+        let _ = self.read_launches(&mut polled);
         polled.events.sort_by_key(|event| event.time);
         polled
     }
@@ -123,30 +128,53 @@ impl EventReader {
     /// As [`poll`](EventReader::poll), without launches, of which there are many.
     pub fn poll_course(&mut self) -> Polled {
         let mut polled = Polled::default();
-        let _ = self.course.poll(&self.file, &mut polled);
+        let _ = self.read_course(&mut polled);
         polled.events.sort_by_key(|event| event.time);
         polled
     }
 
     /// Passes over all that is remembered.
     pub fn skip(&mut self) {
-        for cursor in [&mut self.course, &mut self.launches] {
-            if let Ok(head) = cursor.head(&self.file) {
-                (cursor.next, cursor.begun) = (head, true);
-            }
+        if let Ok([head]) = heads(&self.file, COURSE_HEAD) {
+            self.course.skip(head);
         }
+        if let Ok(heads) = heads::<RINGS>(&self.file, LAUNCH_HEADS) {
+            self.launches.iter_mut().zip(heads).for_each(|(cursor, head)| cursor.skip(head));
+        }
+    }
+
+    fn read_course(&mut self, polled: &mut Polled) -> std::io::Result<()> {
+        let [head] = heads(&self.file, COURSE_HEAD)?;
+        self.course.poll(&self.file, head, polled)
+    }
+
+    fn read_launches(&mut self, polled: &mut Polled) -> std::io::Result<()> {
+        let heads = heads::<RINGS>(&self.file, LAUNCH_HEADS)?;
+        self.launches
+            .iter_mut()
+            .zip(heads)
+            .try_for_each(|(cursor, head)| cursor.poll(&self.file, head, polled))
     }
 }
 
+const LAUNCH_HEADS: usize = offset_of!(Layout, launches) + offset_of!(Rings<SHARDS, RINGS, RING>, heads);
+const LAUNCH_SLOTS: usize = offset_of!(Layout, launches) + offset_of!(Rings<SHARDS, RINGS, RING>, slots);
+const COURSE_HEAD: usize = offset_of!(Layout, course) + offset_of!(Ring<COURSE>, head);
+
+/// So many heads from here on.
+fn heads<const COUNT: usize>(file: &File, at: usize) -> std::io::Result<[u64; COUNT]> {
+    let mut bytes = vec![0; COUNT * size_of::<Head>()];
+    file.read_exact_at(&mut bytes, at as u64)?;
+    Ok(std::array::from_fn(|which| word(&bytes, which * size_of::<Head>())))
+}
+
 impl Cursor {
-    fn head(&self, file: &File) -> std::io::Result<u64> {
-        let mut bytes = [0; 8];
-        file.read_exact_at(&mut bytes, self.at + offset_of!(Ring<1>, head) as u64)?;
-        Ok(u64::from_ne_bytes(bytes))
+    /// Passes over all that came before this number.
+    fn skip(&mut self, head: u64) {
+        (self.next, self.begun) = (head, true);
     }
 
-    fn poll(&mut self, file: &File, polled: &mut Polled) -> std::io::Result<()> {
-        let head = self.head(file)?;
+    fn poll(&mut self, file: &File, head: u64, polled: &mut Polled) -> std::io::Result<()> {
         let first = !std::mem::replace(&mut self.begun, true);
         if head < self.next {
             // Numbers only grow: this is no log any more.
@@ -177,7 +205,7 @@ impl Cursor {
         first: bool,
         polled: &mut Polled,
     ) -> std::io::Result<bool> {
-        let at = self.at + (offset_of!(Ring<1>, slots) + slot * size_of::<Slot>()) as u64;
+        let at = self.at + (slot * size_of::<Slot>()) as u64;
         let read = || -> std::io::Result<Vec<u8>> {
             let mut bytes = vec![0; count * size_of::<Slot>()];
             file.read_exact_at(&mut bytes, at)?;
@@ -231,7 +259,7 @@ mod tests {
 
     use super::*;
     use crate::file::Stem;
-    use crate::{EventLog, What};
+    use crate::{EventLog, LAUNCHES, What};
 
     struct Place {
         _folder: tempfile::TempDir,
@@ -275,20 +303,47 @@ mod tests {
     fn what_is_overwritten_is_counted_but_not_by_who_has_just_come() {
         let place = log();
         let mut reader = EventReader::open(&place.path).unwrap();
-        place.log.write(&launch(1));
+        place.log.write(&launch(0));
         assert_eq!(reader.poll().events.len(), 1);
-        (0..LAUNCHES as u64 + 5).for_each(|time| place.log.write(&launch(time)));
+        // One thread alone has all rings. The first of what is overwritten was read.
+        const ALL: usize = RINGS * RING;
+        (1..ALL as u64 + 6).for_each(|time| place.log.write(&launch(time)));
         let polled = reader.poll();
-        assert_eq!((polled.events.len(), polled.lost), (LAUNCHES, 5));
+        assert_eq!((polled.events.len(), polled.lost), (ALL, 5));
         let late = EventReader::open(&place.path).unwrap().poll();
-        assert_eq!((late.events.len(), late.lost), (LAUNCHES, 0));
+        assert_eq!((late.events.len(), late.lost), (ALL, 0));
+    }
+
+    #[test]
+    fn all_desks_are_read_in_order_of_time_and_what_one_of_them_loses_is_counted() {
+        let place = log();
+        let mut reader = EventReader::open(&place.path).unwrap();
+        assert_eq!(reader.poll(), Polled::default());
+        let desks = SHARDS as u64;
+        let turns = 0..10 * desks;
+        turns.clone().for_each(|time| place.log.write_at(time as usize, &launch(time)));
+        assert_eq!(reader.poll(), Polled { events: turns.map(launch).collect(), lost: 0 });
+
+        // Every desk has a ring in hand. One of them writes more than all the others have left.
+        const MORE: u64 = 2 * LAUNCHES as u64;
+        let quiet = (0..desks).filter(|&desk| desk != 3).map(|desk| (desk, 1_000 + desk));
+        quiet.clone().for_each(|(desk, time)| place.log.write_at(desk as usize, &launch(time)));
+        (0..MORE).for_each(|time| place.log.write_at(3, &launch(2_000 + time)));
+        let polled = reader.poll();
+        let flood = polled.events.iter().filter(|event| event.time >= Nanos(2_000)).count();
+        assert!((LAUNCHES..=LAUNCHES + RING).contains(&flood), "{flood}");
+        assert_eq!(polled.lost, MORE - flood as u64);
+        let kept = (2_000 + MORE - flood as u64..2_000 + MORE).map(launch);
+        let events: Vec<Event> = quiet.map(|(_, time)| launch(time)).chain(kept).collect();
+        assert_eq!(polled.events, events);
+        assert_eq!(reader.poll(), Polled::default());
     }
 
     #[test]
     fn launches_do_not_wash_away_requests() {
         let place = log();
         place.log.write(&request(1));
-        (0..3 * LAUNCHES as u64).for_each(|time| place.log.write(&launch(10 + time)));
+        (0..3 * (RINGS * RING) as u64).for_each(|time| place.log.write(&launch(10 + time)));
         assert_eq!(EventReader::open(&place.path).unwrap().poll().events[0], request(1));
     }
 
@@ -360,8 +415,7 @@ mod tests {
         place.log.write(&request(1));
         let file = File::options().write(true).open(&place.path).unwrap();
         // A writer that has taken a number and stands still.
-        let head = (offset_of!(Layout, course) + offset_of!(Ring<1>, head)) as u64;
-        file.write_all_at(&2u64.to_ne_bytes(), head).unwrap();
+        file.write_all_at(&2u64.to_ne_bytes(), COURSE_HEAD as u64).unwrap();
         place.log.write(&request(3));
         assert_eq!(reader.poll().events, [request(1)]);
         let polled = reader.poll();
@@ -385,14 +439,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_odd_to_read(head: u64, start in 0usize..BYTES, odd in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn no_bytes_are_too_odd_to_read(head: u64, ring in 0..RINGS, start in 0usize..BYTES, odd in proptest::collection::vec(any::<u8>(), 0..400)) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("1-1.events");
             let mut bytes = vec![0; BYTES];
             bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
             bytes[8..12].copy_from_slice(&VERSION.to_ne_bytes());
-            let at = offset_of!(Layout, course) + offset_of!(Ring<1>, head);
-            bytes[at..at + 8].copy_from_slice(&head.to_ne_bytes());
+            for at in [COURSE_HEAD, LAUNCH_HEADS + ring * size_of::<Head>()] {
+                bytes[at..at + 8].copy_from_slice(&head.to_ne_bytes());
+            }
             let end = (start + odd.len()).min(BYTES);
             bytes[start..end].copy_from_slice(&odd[..end - start]);
             std::fs::write(&path, &bytes).unwrap();

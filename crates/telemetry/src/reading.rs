@@ -4,7 +4,8 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::layout::{BYTES, Header, KERNELS, KernelEntry, Layout, MAGIC, SHARDS, Shard, Text, VERSION};
+use crate::layout::{BYTES, Header, KERNELS, KernelEntry, Layout, MAGIC, Shard, Text, VERSION};
+use crate::shard::SHARDS;
 use crate::{AllocationKind, Counter, Error, LaunchKind, Note, StreamKind, file};
 
 /// A ledger at one moment.

@@ -20,16 +20,18 @@ pub(crate) struct Slot {
     words: [AtomicU64; 3],
 }
 
-#[repr(C, align(64))]
+#[repr(C)]
 pub(crate) struct Ring<const N: usize> {
-    /// How many numbers were taken.
     pub head: Head,
-    pub slots: [Slot; N],
+    pub slots: Slots<N>,
 }
 
-/// On a line of its own: every writer changes it.
-#[repr(C, align(64))]
+/// How many numbers were taken. On lines of its own: every writer changes it, and processors fetch lines in pairs.
+#[repr(C, align(128))]
 pub(crate) struct Head(pub AtomicU64);
+
+#[repr(C)]
+pub(crate) struct Slots<const N: usize>(pub [Slot; N]);
 
 /// The stamp of a slot whose words of this number are complete.
 pub(crate) fn done(number: u64) -> u64 {
@@ -51,6 +53,16 @@ pub(crate) enum Found {
     Gone,
 }
 
+#[cfg(test)]
+impl Found {
+    pub fn complete(self) -> Option<Words> {
+        match self {
+            Found::Complete(words) => Some(words),
+            Found::NotYet | Found::Gone => None,
+        }
+    }
+}
+
 /// What the words are that were read between two looks at the stamp.
 pub(crate) fn judge(number: u64, before: u64, words: Words, after: u64) -> Found {
     match done(number) {
@@ -64,13 +76,15 @@ impl<const N: usize> Ring<N> {
     #[inline]
     pub fn write(&self, words: Words) {
         let number = self.head.0.fetch_add(1, Ordering::Relaxed);
-        self.fill(number, words);
+        self.slots.fill(number, words);
     }
+}
 
+impl<const N: usize> Slots<N> {
     /// Writes the words of a number that was taken.
     #[inline]
     pub fn fill(&self, number: u64, words: Words) {
-        let slot = &self.slots[number as usize % N];
+        let slot = &self.0[number as usize % N];
         let found = slot.stamp.load(Ordering::Relaxed);
         if found % 2 == 1 || found >= open(number) {
             return;
@@ -94,7 +108,7 @@ impl<const N: usize> Ring<N> {
     /// As a reader in the same memory reads it. Readers of files do the same with three reads of the file.
     #[cfg(test)]
     pub fn read(&self, number: u64) -> Found {
-        let slot = &self.slots[number as usize % N];
+        let slot = &self.0[number as usize % N];
         // SYNC(event-done): pairs with the store at the end of `fill`.
         let before = slot.stamp.load(Ordering::Acquire);
         let words = std::array::from_fn(|at| slot.words[at].load(Ordering::Relaxed));
@@ -108,7 +122,7 @@ impl<const N: usize> Ring<N> {
 #[cfg(test)]
 pub(crate) fn empty<const N: usize>() -> Ring<N> {
     let slot = |_| Slot { stamp: AtomicU64::new(0), words: std::array::from_fn(|_| AtomicU64::new(0)) };
-    Ring { head: Head(AtomicU64::new(0)), slots: std::array::from_fn(slot) }
+    Ring { head: Head(AtomicU64::new(0)), slots: Slots(std::array::from_fn(slot)) }
 }
 
 #[cfg(test)]
@@ -126,29 +140,29 @@ mod tests {
     fn the_newest_win() {
         let ring = empty::<4>();
         (0..7).for_each(|number| ring.write(of(number)));
-        assert!((0..3).all(|number| ring.read(number) == Found::Gone));
-        assert!((3..7).all(|number| ring.read(number) == Found::Complete(of(number))));
-        assert_eq!(ring.read(7), Found::NotYet);
+        assert!((0..3).all(|number| ring.slots.read(number) == Found::Gone));
+        assert!((3..7).all(|number| ring.slots.read(number) == Found::Complete(of(number))));
+        assert_eq!(ring.slots.read(7), Found::NotYet);
     }
 
     #[test]
     fn who_is_a_round_late_writes_nothing() {
         let ring = empty::<4>();
-        ring.fill(4, of(4));
-        ring.fill(0, of(0));
-        assert_eq!((ring.read(0), ring.read(4)), (Found::Gone, Found::Complete(of(4))));
+        ring.slots.fill(4, of(4));
+        ring.slots.fill(0, of(0));
+        assert_eq!((ring.slots.read(0), ring.slots.read(4)), (Found::Gone, Found::Complete(of(4))));
     }
 
     #[test]
     fn a_slot_with_a_sleeper_in_it_is_left_alone() {
         let ring = empty::<4>();
-        ring.slots[0].stamp.store(open(0), Ordering::Relaxed);
-        ring.fill(4, of(4));
-        assert_eq!((ring.read(0), ring.read(4)), (Found::NotYet, Found::NotYet));
+        ring.slots.0[0].stamp.store(open(0), Ordering::Relaxed);
+        ring.slots.fill(4, of(4));
+        assert_eq!((ring.slots.read(0), ring.slots.read(4)), (Found::NotYet, Found::NotYet));
         // The sleeper wakes and completes what it began.
-        ring.slots[0].stamp.store(done(0), Ordering::Relaxed);
-        ring.fill(8, of(8));
-        assert_eq!((ring.read(4), ring.read(8)), (Found::Gone, Found::Complete(of(8))));
+        ring.slots.0[0].stamp.store(done(0), Ordering::Relaxed);
+        ring.slots.fill(8, of(8));
+        assert_eq!((ring.slots.read(4), ring.slots.read(8)), (Found::Gone, Found::Complete(of(8))));
     }
 
     #[test]
@@ -159,7 +173,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..20_000 {
                         let number = ring.head.0.fetch_add(1, Ordering::Relaxed);
-                        ring.fill(number, of(number));
+                        ring.slots.fill(number, of(number));
                     }
                 });
             }
@@ -167,14 +181,14 @@ mod tests {
                 while ring.head.0.load(Ordering::Relaxed) < 80_000 {
                     let head = ring.head.0.load(Ordering::Relaxed);
                     for number in head.saturating_sub(8)..head {
-                        if let Found::Complete(words) = ring.read(number) {
+                        if let Found::Complete(words) = ring.slots.read(number) {
                             assert_eq!(words, of(number));
                         }
                     }
                 }
             });
         });
-        let whole = (79_992..80_000).filter(|&number| ring.read(number) == Found::Complete(of(number)));
+        let whole = (79_992..80_000).filter(|&number| ring.slots.read(number) == Found::Complete(of(number)));
         assert!(whole.count() > 0);
     }
 
@@ -183,7 +197,7 @@ mod tests {
         #[test]
         fn a_slot_holds_its_newest_number(numbers in proptest::collection::vec(0u64..40, 1..60)) {
             let ring = empty::<8>();
-            numbers.iter().for_each(|&number| ring.fill(number, of(number)));
+            numbers.iter().for_each(|&number| ring.slots.fill(number, of(number)));
             for number in 0..40 {
                 let newest = numbers.iter().copied().filter(|other| other % 8 == number % 8).max();
                 let expected = match newest {
@@ -191,7 +205,7 @@ mod tests {
                     Some(newest) if newest > number => Found::Gone,
                     _ => Found::NotYet,
                 };
-                prop_assert_eq!(ring.read(number), expected);
+                prop_assert_eq!(ring.slots.read(number), expected);
             }
         }
 
