@@ -1,8 +1,9 @@
 //! The bytes of a ledger.
 //!
 //! A header, then the counters, then the kernels. Counters are kept in several *shards* which are added up when
-//! read: threads that count at the same time seldom meet on one cache line. All numbers are little-endian words
-//! at fixed places; the version changes with any of them, and a reader refuses another version.
+//! read: threads that count at the same time seldom meet on one cache line. So is what every launch counts of its kernel,
+//! since threads often launch the same one. All numbers are little-endian words at fixed places; the version changes with
+//! any of them, and a reader refuses another version.
 
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -10,13 +11,16 @@ use crate::Counter;
 use crate::shard::SHARDS;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbledgr");
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 
 /// A multiple of a cache line, so that shards share none.
 pub(crate) const SHARD_WORDS: usize = Counter::COUNT.next_multiple_of(8);
 
 /// How many kernels a ledger lists.
 pub const KERNELS: usize = 1024;
+
+/// Fewer than of counters: each of them has a place for every kernel.
+pub(crate) const KERNEL_SHARDS: usize = 8;
 
 pub(crate) const PROGRAM_BYTES: usize = 256;
 pub(crate) const DRIVER_BYTES: usize = 1024;
@@ -44,6 +48,19 @@ pub(crate) struct Shard {
     pub counters: [AtomicU64; SHARD_WORDS],
 }
 
+/// What is counted of all kernels by the threads of one shard.
+#[repr(C, align(64))]
+pub(crate) struct KernelShard {
+    pub counts: [KernelCount; KERNELS],
+}
+
+/// Launches of a kernel, and their blocks.
+#[repr(C)]
+pub(crate) struct KernelCount {
+    pub launches: AtomicU64,
+    pub blocks: AtomicU64,
+}
+
 #[repr(C, align(64))]
 pub(crate) struct KernelEntry {
     /// Zero: free. Taken by one writer; the rest is written before `ready`, by `SYNC(ledger-kernel)`.
@@ -52,9 +69,7 @@ pub(crate) struct KernelEntry {
     pub module_hash: [AtomicU64; 2],
     pub parameter_bytes: AtomicU32,
     pub parameter_count: AtomicU32,
-    pub launches: AtomicU64,
     pub in_graphs: AtomicU64,
-    pub blocks: AtomicU64,
     /// Whether and how it can be stopped between its blocks, as a number of `guard`'s; zero: nobody has looked.
     pub verdict: AtomicU32,
     /// What trials have shown of its twin, as a number of `guard`'s; zero: there were none.
@@ -75,6 +90,7 @@ pub(crate) struct KernelEntry {
 pub(crate) struct Layout {
     pub header: Header,
     pub shards: [Shard; SHARDS],
+    pub launches: [KernelShard; KERNEL_SHARDS],
     pub kernels: [KernelEntry; KERNELS],
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::file::Stem;
-use crate::layout::{BYTES, KERNELS, KernelEntry, Layout, MAGIC, VERSION};
+use crate::layout::{BYTES, KERNEL_SHARDS, KERNELS, KernelEntry, Layout, MAGIC, VERSION};
 use crate::{Counter, Error, Note, shard};
 
 /// The ledger of this process. It stays mapped until the process ends: threads may count at any time.
@@ -31,7 +31,7 @@ pub struct KernelIdentity<'a> {
 /// A kernel's place in the ledger.
 #[derive(Clone, Copy)]
 pub struct Kernel {
-    entry: &'static KernelEntry,
+    layout: &'static Layout,
     index: u32,
 }
 
@@ -95,7 +95,7 @@ impl Ledger {
         let first = usize::try_from(key % KERNELS as u64).expect("less than the number of kernels");
         for index in (first..KERNELS).chain(0..first) {
             let entry = &self.layout.kernels[index];
-            let kernel = Kernel { entry, index: index as u32 };
+            let kernel = Kernel { layout: self.layout, index: index as u32 };
             match entry.key.compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
                     describe(entry, identity);
@@ -120,53 +120,60 @@ impl Kernel {
     /// A launch of so many blocks.
     #[inline]
     pub fn launched(&self, blocks: u64) {
-        self.entry.launches.fetch_add(1, Ordering::Relaxed);
-        self.entry.blocks.fetch_add(blocks, Ordering::Relaxed);
+        let shard = &self.layout.launches[shard::of_this_thread() % KERNEL_SHARDS];
+        let count = &shard.counts[self.index as usize];
+        count.launches.fetch_add(1, Ordering::Relaxed);
+        count.blocks.fetch_add(blocks, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn entry(&self) -> &'static KernelEntry {
+        &self.layout.kernels[self.index as usize]
     }
 
     /// So many nodes of a launched graph.
     pub fn in_graph(&self, times: u64) {
-        self.entry.in_graphs.fetch_add(times, Ordering::Relaxed);
+        self.entry().in_graphs.fetch_add(times, Ordering::Relaxed);
     }
 
     /// What is thought of stopping it between its blocks.
     pub fn judged(&self, verdict: u8) {
-        self.entry.verdict.store(verdict.into(), Ordering::Relaxed);
+        self.entry().verdict.store(verdict.into(), Ordering::Relaxed);
     }
 
     /// What trials have shown of its twin.
     pub fn found(&self, finding: u8) {
-        self.entry.finding.store(finding.into(), Ordering::Relaxed);
+        self.entry().finding.store(finding.into(), Ordering::Relaxed);
     }
 
     /// One of its launches was that of a twin.
     #[inline]
     pub fn guarded(&self) {
-        self.entry.guarded.fetch_add(1, Ordering::Relaxed);
+        self.entry().guarded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// So many launches of its twin were cut.
     pub fn cut(&self, launches: u64) {
-        self.entry.cut.fetch_add(launches, Ordering::Relaxed);
+        self.entry().cut.fetch_add(launches, Ordering::Relaxed);
     }
 
     /// A launch took so long, each of its blocks about so long, and it can be promised to stop within so long.
     pub fn timed(&self, launch_ns: u64, block_ns: u64, certificate_ns: u64) {
-        self.entry.samples.fetch_add(1, Ordering::Relaxed);
-        self.entry.sampled_ns.fetch_add(launch_ns, Ordering::Relaxed);
-        self.entry.block_ns.fetch_max(block_ns, Ordering::Relaxed);
-        self.entry.certificate_ns.fetch_max(certificate_ns, Ordering::Relaxed);
+        self.entry().samples.fetch_add(1, Ordering::Relaxed);
+        self.entry().sampled_ns.fetch_add(launch_ns, Ordering::Relaxed);
+        self.entry().block_ns.fetch_max(block_ns, Ordering::Relaxed);
+        self.entry().certificate_ns.fetch_max(certificate_ns, Ordering::Relaxed);
     }
 
     /// Earlier runs have seen blocks of such a length, and promised to stop it within so long.
     pub fn foreseen(&self, block_ns: u64, certificate_ns: u64) {
-        self.entry.block_ns.fetch_max(block_ns, Ordering::Relaxed);
-        self.entry.certificate_ns.fetch_max(certificate_ns, Ordering::Relaxed);
+        self.entry().block_ns.fetch_max(block_ns, Ordering::Relaxed);
+        self.entry().certificate_ns.fetch_max(certificate_ns, Ordering::Relaxed);
     }
 
     /// How long it takes to stop, as promised so far.
     pub fn certificate_ns(&self) -> Option<u64> {
-        Some(self.entry.certificate_ns.load(Ordering::Relaxed)).filter(|&time| time > 0)
+        Some(self.entry().certificate_ns.load(Ordering::Relaxed)).filter(|&time| time > 0)
     }
 }
 

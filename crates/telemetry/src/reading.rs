@@ -4,7 +4,10 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::layout::{BYTES, Header, KERNELS, KernelEntry, Layout, MAGIC, Shard, Text, VERSION};
+use crate::layout::{
+    BYTES, Header, KERNEL_SHARDS, KERNELS, KernelCount, KernelEntry, KernelShard, Layout, MAGIC, Shard, Text,
+    VERSION,
+};
 use crate::shard::SHARDS;
 use crate::{AllocationKind, Counter, Error, LaunchKind, Note, StreamKind, file};
 
@@ -167,9 +170,9 @@ fn kernel(bytes: &[u8], index: usize) -> Option<KernelReading> {
         module_hash: u128::from(entry.word(hash)) | u128::from(entry.word(hash + 8)) << 64,
         parameter_bytes: entry.half(offset_of!(KernelEntry, parameter_bytes)),
         parameter_count: entry.half(offset_of!(KernelEntry, parameter_count)),
-        launches: entry.word(offset_of!(KernelEntry, launches)),
+        launches: launched(bytes, index, offset_of!(KernelCount, launches)),
         in_graphs: entry.word(offset_of!(KernelEntry, in_graphs)),
-        blocks: entry.word(offset_of!(KernelEntry, blocks)),
+        blocks: launched(bytes, index, offset_of!(KernelCount, blocks)),
         verdict: number(offset_of!(KernelEntry, verdict)),
         finding: number(offset_of!(KernelEntry, finding)),
         guarded: entry.word(offset_of!(KernelEntry, guarded)),
@@ -179,6 +182,13 @@ fn kernel(bytes: &[u8], index: usize) -> Option<KernelReading> {
         block_ns: entry.word(offset_of!(KernelEntry, block_ns)),
         certificate_ns: entry.word(offset_of!(KernelEntry, certificate_ns)),
     })
+}
+
+/// What all shards have counted of a kernel, in the word at this place of its counts.
+fn launched(bytes: &[u8], index: usize, word: usize) -> u64 {
+    let within = offset_of!(KernelShard, counts) + index * size_of::<KernelCount>() + word;
+    let of_shard = |shard: usize| offset_of!(Layout, launches) + shard * size_of::<KernelShard>() + within;
+    (0..KERNEL_SHARDS).map(|shard| Bytes(bytes).word(of_shard(shard))).fold(0, u64::wrapping_add)
 }
 
 /// A part of the file. Offsets are of our own layout and lie inside; what is read there is theirs.
@@ -268,6 +278,22 @@ mod tests {
         let gemm = &reading.kernels[1];
         assert_eq!((gemm.name.as_str(), gemm.module_hash), ("gemm", 7 << 100));
         assert_eq!((gemm.launches, gemm.blocks, gemm.parameter_bytes), (2, 15, 24));
+    }
+
+    #[test]
+    fn threads_launch_one_kernel_together() {
+        let identity = KernelIdentity { name: b"k", module_hash: 1, parameter_bytes: 0, parameter_count: 0 };
+        let reading = written(|ledger| {
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        let kernel = ledger.kernel(&identity).unwrap();
+                        (0..10_000).for_each(|_| kernel.launched(3));
+                    });
+                }
+            });
+        });
+        assert_eq!((reading.kernels[0].launches, reading.kernels[0].blocks), (80_000, 240_000));
     }
 
     #[test]
