@@ -72,11 +72,12 @@ struct Parts {
 
 impl Event {
     /// Whether it is one of those of which there are many.
+    #[inline]
     pub fn is_launch(&self) -> bool {
         matches!(self.what, What::Launch { .. } | What::Graph { .. } | What::Timed { .. })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn words(&self) -> Words {
         let Parts { kind, post, small, number, long } = self.parts();
         let what = u64::from(kind) | u64::from(post) << 8 | u64::from(small) << 16 | u64::from(number) << 32;
@@ -95,7 +96,7 @@ impl Event {
         Some(Event { time: Nanos(time), post: parts.post, what: parts.what()? })
     }
 
-    #[inline]
+    #[inline(always)]
     fn parts(&self) -> Parts {
         let post = self.post;
         let parts = |kind, small, number, long| Parts { kind, post, small, number, long };

@@ -20,13 +20,13 @@ use crate::shard::{self, SHARDS};
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbevent");
 pub(crate) const VERSION: u32 = 2;
 
-/// How many launches a log remembers of a thread at least, if others write less, and how many other events. They are kept
-/// apart so that a flood of the one does not wash away the other.
+/// How many launches a log remembers at least, and how many other events. They are kept apart so that a flood of the one does
+/// not wash away the other.
 pub const LAUNCHES: usize = (RINGS - SHARDS) * RING;
 pub const COURSE: usize = 8192;
 
-/// Launches have twice as many rings as there are desks: if every desk has one in hand, as many are left for the one where
-/// most is written. What else happens is rare, and has one ring.
+/// Launches have twice as many rings as there are desks: where every desk has one in hand, as many are full, whoever wrote
+/// them. Where one thread makes all launches it has all rings but one behind it. What else happens is rare, and has one ring.
 pub(crate) const RINGS: usize = 2 * SHARDS;
 pub(crate) const RING: usize = 512;
 
@@ -96,13 +96,13 @@ impl EventLog {
         post.ready.store(1, Ordering::Release);
     }
 
-    /// Writes an event down. By any thread, at any time.
-    #[inline]
+    /// Writes an event down. By any thread, at any time. Where it is known what kind of event it is, little is left of this.
+    #[inline(always)]
     pub fn write(&self, event: &Event) {
         self.write_at(shard::of_this_thread(), event);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write_at(&self, desk: usize, event: &Event) {
         if event.is_launch() {
             self.layout.launches.write(desk, event.words());
