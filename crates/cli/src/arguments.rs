@@ -178,7 +178,7 @@ const VERDICTS_HELP: &str = "\
 some block on. `refuse`: it is held before it begins, with the reason. `stops in` is what is promised
 from the block times seen. `ebb run --report` has the same for the processes of one command.";
 
-const TRACE_HELP: &str = "Tenants remember their last 8192 launches and their last 8192 other events, unless EBB_EVENTS=0 is set for \
+const TRACE_HELP: &str = "Tenants remember 8192 launches or more and their last 8192 other events, unless EBB_EVENTS=0 is set for \
                           them. docs/trace.md says what is to be seen, and how to ask why a request was late.";
 
 const TENANT_HELP: &str = "\

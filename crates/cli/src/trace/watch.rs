@@ -13,7 +13,7 @@ use trace::Source;
 use super::board_clock;
 use super::logs::Logs;
 
-/// How often logs are read. A log remembers 8192 launches: more than two million a second would be too many.
+/// How often logs are read. A log remembers at least 8192 launches: more than two million a second would be too many.
 const POLL: Duration = Duration::from_millis(2);
 /// How often is looked for new processes, and how often a daemon is asked.
 const LOOK: Nanos = Nanos::from_millis(100);
