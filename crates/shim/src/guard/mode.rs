@@ -3,6 +3,7 @@
 //! The keeper of a best-effort tenant in the shared domain says so. For tests, and for whoever wants to see what the guard
 //! does to a program, `EBB_GUARD` says it without a daemon: `always` guards every launch that has a twin, `now` waits for
 //! each twin to be made first, `storm:7` also stops and resumes at random moments, drawn from the seed; `off` never guards.
+//! `storm:7:300:100` is wilder than a storm is by default: calm for at most 300 µs, stopped for at most 100.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -27,7 +28,16 @@ pub enum Asked {
     Nothing,
     Off,
     Guarded,
-    Storm { seed: u64 },
+    Storm(Storm),
+}
+
+/// At which moments to stop and to resume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storm {
+    pub seed: u64,
+    /// For how long things may go on, and be stopped, at the most; in microseconds.
+    pub calm: u64,
+    pub gust: u64,
 }
 
 const UNASKED: u8 = 0;
@@ -51,7 +61,7 @@ pub fn is_on() -> bool {
 
 #[cold]
 fn begin() -> bool {
-    let guarded = matches!(asked(), Asked::Guarded | Asked::Storm { .. });
+    let guarded = matches!(asked(), Asked::Guarded | Asked::Storm(_));
     let mode = if guarded { Mode::Guarded } else { Mode::Off };
     MODE.store(mode as u8, Ordering::Relaxed);
     guarded
@@ -62,7 +72,7 @@ pub fn set(mode: Mode) {
     let mode = match asked() {
         Asked::Nothing => mode,
         Asked::Off => Mode::Off,
-        Asked::Guarded | Asked::Storm { .. } => Mode::Guarded,
+        Asked::Guarded | Asked::Storm(_) => Mode::Guarded,
     };
     MODE.store(mode as u8, Ordering::Relaxed);
 }
@@ -85,14 +95,18 @@ fn meaning(text: &CStr) -> Asked {
     match text.to_bytes() {
         b"off" => Asked::Off,
         b"always" | b"now" => Asked::Guarded,
-        other => {
-            match other.strip_prefix(b"storm:").and_then(|seed| std::str::from_utf8(seed).ok()?.parse().ok())
-            {
-                Some(seed) => Asked::Storm { seed },
-                None => Asked::Nothing,
-            }
-        }
+        other => storm(other).map_or(Asked::Nothing, Asked::Storm),
     }
+}
+
+fn storm(text: &[u8]) -> Option<Storm> {
+    let mut numbers = std::str::from_utf8(text.strip_prefix(b"storm:")?).ok()?.split(':');
+    let seed = numbers.next()?.parse().ok()?;
+    let mut at_most = |by_default| {
+        numbers.next().map_or(Some(by_default), |text| text.parse().ok().filter(|time| *time > 0))
+    };
+    let (calm, gust) = (at_most(1_500)?, at_most(700)?);
+    numbers.next().is_none().then_some(Storm { seed, calm, gust })
 }
 
 #[cfg(test)]
@@ -101,9 +115,15 @@ mod tests {
 
     #[test]
     fn words_of_the_environment() {
-        assert_eq!(meaning(c"storm:7"), Asked::Storm { seed: 7 });
+        let storm = |seed, calm, gust| Asked::Storm(Storm { seed, calm, gust });
+        assert_eq!(meaning(c"storm:7"), storm(7, 1_500, 700));
+        assert_eq!(
+            [c"storm:7:300", c"storm:8:300:100"].map(meaning),
+            [storm(7, 300, 700), storm(8, 300, 100)]
+        );
         assert_eq!([c"now", c"always"].map(meaning), [Asked::Guarded; 2]);
         assert_eq!(meaning(c"off"), Asked::Off);
         assert_eq!([c"storm", c"storm:", c"storm:x", c"yes"].map(meaning), [Asked::Nothing; 4]);
+        assert_eq!([c"storm:7:0", c"storm:7:1:2:3"].map(meaning), [Asked::Nothing; 2]);
     }
 }

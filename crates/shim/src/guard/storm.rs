@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::Nanos;
 
-use super::mode::{self, Asked};
+use super::mode::{self, Asked, Storm};
 use super::resume::{self, Steward, Wish};
 use crate::log::say;
 use crate::tenancy::{self, Awake};
@@ -32,7 +32,7 @@ fn begin() {
     if BEGUN.swap(true, Ordering::Relaxed) {
         return;
     }
-    if matches!(mode::asked(), Asked::Storm { .. }) && tenancy::is_nobody() {
+    if matches!(mode::asked(), Asked::Storm(_)) && tenancy::is_nobody() {
         tenancy::follow_the_end();
         thread::start(rage, ptr::null_mut());
     }
@@ -44,8 +44,8 @@ pub fn in_child() {
 
 extern "C" fn rage(_: *mut c_void) -> *mut c_void {
     thread::begin(c"ebb-storm");
-    let Asked::Storm { seed } = mode::asked() else { return ptr::null_mut() };
-    let _awake = panic::catch_unwind(AssertUnwindSafe(|| go_on(seed))).unwrap_or_else(|_| {
+    let Asked::Storm(storm) = mode::asked() else { return ptr::null_mut() };
+    let _awake = panic::catch_unwind(AssertUnwindSafe(|| go_on(storm))).unwrap_or_else(|_| {
         say!("the storm failed");
         Awake::now()
     });
@@ -57,12 +57,12 @@ extern "C" fn rage(_: *mut c_void) -> *mut c_void {
 /// needs longer to find where it was cut than some storms are calm.
 const IN_A_ROW: u32 = 6;
 
-fn go_on(seed: u64) -> Awake {
-    let (mut steward, mut draw, mut in_a_row) = (Steward::new(), Draw::new(seed), 0);
+fn go_on(storm: Storm) -> Awake {
+    let (mut steward, mut draw, mut in_a_row) = (Steward::new(), Draw::new(storm.seed), 0);
     steward.counts.looks = true;
     loop {
         in_a_row = if steward.is_at_rest() { 0 } else { in_a_row + 1 };
-        let (calm, gust) = (Nanos::from_micros(draw.below(1_500)), Nanos::from_micros(draw.below(700)));
+        let [calm, gust] = [storm.calm, storm.gust].map(|at_most| Nanos::from_micros(draw.below(at_most)));
         let tended = tend(&mut steward, Wish::Go, calm, in_a_row > IN_A_ROW)
             .and_then(|()| tend(&mut steward, Wish::Stop, gust, false));
         if let Err(awake) = tended {
