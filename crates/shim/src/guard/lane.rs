@@ -26,10 +26,11 @@ use crate::tenancy::key::{self, Key};
 const NEAR: usize = 8;
 /// Launches and gates in flight in one lane. Fewer than the driver's own queue takes: nothing must wait inside the driver, where it
 /// would hold locks, for a stream that stands at a gate. That one has room for 1,020 launches, gates, copies and fills together, on an H200
-/// and as a client of MPS alike. The more, the better: a program that is bound by its launches goes on handing them over while a latency tenant
-/// has the GPU, and has lost that time when it may not.
-const MOST_IN_FLIGHT: u32 = 640;
+/// and as a client of MPS alike.
+const MOST_IN_FLIGHT: u32 = 384;
 const MOST_GATES: u32 = 64;
+/// Copies and fills behind a gate that holds.
+const MOST_BEHIND: u32 = 384;
 /// What lies between the launch that is cut and the next gate is turned away, launch by launch and block by block, and keeps the GPU
 /// busy meanwhile: on an H200 so long. A gate costs it 3 µs, and is put as soon as there would be so much to turn away.
 const TURNED_AWAY: Nanos = Nanos::from_micros(2);
@@ -68,8 +69,9 @@ pub struct State {
     lock: Lock,
     /// The number of the last gate that was put.
     gates: AtomicU32,
-    /// The number of the last one that waits for the stop word as well.
+    /// The number of the last one that waits for the stop word as well, and how much besides launches was put behind it.
     held: AtomicU32,
+    behind: AtomicU32,
     /// Launches behind the last gate, and how long it would take to turn them away, in nanoseconds.
     ungated: AtomicU32,
     turned_away: AtomicU64,
@@ -88,6 +90,7 @@ impl State {
             lock: Lock::new(),
             gates: AtomicU32::new(0),
             held: AtomicU32::new(0),
+            behind: AtomicU32::new(0),
             ungated: AtomicU32::new(0),
             turned_away: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
@@ -263,12 +266,19 @@ impl Lane {
     }
 
     /// Has what comes next in the stream wait until the stop word is lowered too, if it is raised. What comes behind that waits with
-    /// it. `false`: it cannot be done.
+    /// it. `false`: it cannot be done, or there is no more room behind it.
     pub fn hold(self, key: Key, here: &Here) -> bool {
         let Some(_held) = self.lock() else { return false };
-        let held = self.state().held.load(Ordering::Relaxed);
-        let waits = held == self.gates() && !self.is_ungated() && !self.has_passed(held);
-        self.key() == key && (waits || self.put(true, here))
+        if self.key() != key {
+            return false;
+        }
+        let (state, held) = (self.state(), self.state().held.load(Ordering::Relaxed));
+        if held != self.gates() || self.is_ungated() || self.has_passed(held) {
+            return self.put(true, here);
+        }
+        let behind = state.behind.load(Ordering::Relaxed);
+        state.behind.store((behind + 1).min(MOST_BEHIND), Ordering::Relaxed);
+        behind < MOST_BEHIND
     }
 
     /// The same for launches, under the lock: it is enough that something before them waits.
@@ -299,6 +309,9 @@ impl Lane {
         state.gates.store(gate, Ordering::Release);
         state.last.clear();
         if holds {
+            if !is_pending(state.held.load(Ordering::Relaxed), gate, self.passed()) {
+                state.behind.store(0, Ordering::Relaxed);
+            }
             state.held.store(gate, Ordering::Relaxed);
         }
         self.has_none_ungated();
