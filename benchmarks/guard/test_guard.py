@@ -154,10 +154,11 @@ class Tables(unittest.TestCase):
         text = stops.markdown(record)
         self.assertIn("| 1,048,576 blocks of 20 µs | 2 | 20 / 35 / 35 | 30 / 55 / 55 | 31 / 88 (200) | yes |", text)
 
-    def test_a_wait_may_have_the_running_block_and_a_little_more(self):
-        wait = [met for what, *_, met in stops.judged(self.stopped([97.0], [40.0])) if "wait" in what]
+    def test_a_wait_may_have_the_running_block_and_a_little_more_than_alone(self):
+        # Alone, one time in a hundred, it is 2 µs later than its median.
+        wait = [met for what, *_, met in stops.judged(self.stopped([99.0], [40.0])) if "wait" in what]
         self.assertEqual(wait, [True])
-        wait = [met for what, *_, met in stops.judged(self.stopped([98.0], [40.0])) if "wait" in what]
+        wait = [met for what, *_, met in stops.judged(self.stopped([100.0], [40.0])) if "wait" in what]
         self.assertEqual(wait, [False])
 
     def test_an_empty_record_makes_an_empty_table(self):
