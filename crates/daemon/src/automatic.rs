@@ -10,6 +10,8 @@
 //! domain was never tried. To write `auto` is to agree that a fault of one tenant may become everybody's, for the tenants of
 //! one user. The machine's daemon may have tenants of several, who have not agreed to anything with each other.
 
+use std::path::Path;
+
 use model::{Domain, Nanos, Rung};
 use policy::domain::{Because, Circumstances, Profile, choose};
 use profile::{Record, Store};
@@ -30,12 +32,12 @@ pub struct Choice {
     pub because: Because,
 }
 
-/// What suits a daemon with this configuration on this machine.
-pub fn choice(configuration: &Configuration) -> Choice {
+/// What suits a daemon with this configuration on this machine, whose MPS is or would be in that folder.
+pub fn choice(configuration: &Configuration, own: &Path) -> Choice {
     let machine = installation::Machine::here();
     let module = machine.kernel_module();
     let needs_mps = configuration.mps.unwrap_or(module.is_some());
-    let can_share = !needs_mps || mps::find().is_ok() && mps::foreign().is_none();
+    let can_share = !needs_mps || mps::find().is_ok() && mps::foreign_to(own).is_none();
     let known = |text: Vec<u8>| switch::driver::judge(&text).is_ok();
     // The software GPU lets everybody set slices.
     let switch = module.is_none() || std::fs::read(switch::driver::VERSION_FILE).is_ok_and(known);

@@ -60,6 +60,11 @@ impl Place {
         &self.folder
     }
 
+    /// Where the MPS of the shared domain is.
+    pub fn mps(&self) -> PathBuf {
+        self.folder.join("mps")
+    }
+
     pub fn socket(&self) -> PathBuf {
         self.folder.join("ebb.sock")
     }

@@ -38,7 +38,7 @@ pub enum News {
     Failed(String),
 }
 
-/// The service, and the thread that has it. Dropped, both are ended.
+/// The service, and the thread that has it. Dropped, both are ended, the service when its last client has gone.
 pub struct Shared {
     pipes: PathBuf,
     news: Receiver<News>,
@@ -52,7 +52,7 @@ impl Shared {
     /// Returns when the service answers.
     pub fn start(folder: PathBuf, access: Access) -> Result<Shared, Error> {
         let program = mps::find()?;
-        let service = Service::start(&program, &folder, access)?;
+        let service = Service::keep(&program, &folder, access)?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = eventfd(0, flags).map_err(|error| Error::System(error.into()))?;
         let (teller, news) = channel();
@@ -89,7 +89,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // It ends the service, and has its own bounds.
+            // It ends the service or leaves it to its clients, and has its own bounds.
             let _ = thread.join();
         }
     }
@@ -127,11 +127,11 @@ impl Watch {
                 if let Some(reason) = self.look(running) {
                     self.voice.tell(News::Down(reason));
                     // Ended before another begins in the same folder.
-                    drop(service.take());
+                    service.take().into_iter().for_each(Service::end);
                 }
                 continue;
             }
-            match Service::start(&self.program, &self.folder, self.access) {
+            match Service::keep(&self.program, &self.folder, self.access) {
                 Ok(started) => {
                     service = Some(started);
                     self.voice.tell(News::Up);

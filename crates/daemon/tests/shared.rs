@@ -99,6 +99,30 @@ fn mps_ends_when_the_daemon_is_killed() {
 }
 
 #[test]
+fn mps_stays_with_its_clients_and_the_next_daemon_has_it() {
+    let folder = folder();
+    let mut daemon = start(folder.path(), SHARED);
+    let mps = control(folder.path());
+    let pipes = folder.path().join("mps/pipe");
+    fs::write(pipes.join("servers"), "41\n").unwrap();
+    fs::write(pipes.join("clients"), "71\n").unwrap();
+    daemon.actor.signal(Signal::TERM);
+    daemon.actor.child.wait().unwrap();
+    assert!(lives(mps), "its clients would end with it");
+    let mut daemon = start(folder.path(), SHARED);
+    assert!(control(folder.path()) == mps && daemon.report().daemon.mps.unwrap().up);
+    // The same for one that is killed.
+    daemon.actor.child.kill().unwrap();
+    daemon.actor.child.wait().unwrap();
+    let mut daemon = start(folder.path(), SHARED);
+    assert_eq!(control(folder.path()), mps);
+    fs::write(pipes.join("clients"), "").unwrap();
+    daemon.actor.signal(Signal::TERM);
+    daemon.actor.child.wait().unwrap();
+    assert!(!lives(mps) && !folder.path().join("mps").exists());
+}
+
+#[test]
 fn what_even_the_warden_left_is_cleared_by_the_next_daemon() {
     let folder = folder();
     for part in ["mps/pipe", "mps/log"] {

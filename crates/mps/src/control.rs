@@ -1,9 +1,10 @@
 //! The control program, and services that are not ours.
 
-use std::fmt;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use installation::Machine;
 use installation::machine::Mps as Seen;
@@ -44,6 +45,20 @@ pub fn foreign() -> Option<Foreign> {
     judge(&Machine::here().mps(std::env::var_os(PIPES).as_deref()))
 }
 
+/// The same, but for one in this folder: it is ours, or was left for us.
+pub fn foreign_to(folder: &Path) -> Option<Foreign> {
+    let own = [PIPES.as_bytes(), b"=", folder.join("pipe").as_os_str().as_bytes()].concat();
+    let mut seen = Machine::here().mps(std::env::var_os(PIPES).as_deref());
+    seen.processes.retain(|pid| !is_told(*pid, &own));
+    judge(&seen)
+}
+
+/// Whether a process has this in its environment.
+fn is_told(pid: u32, variable: &[u8]) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|told| told == variable)
+}
+
 /// One that was killed leaves its socket behind, which refuses calls.
 fn judge(seen: &Seen) -> Option<Foreign> {
     if let Some(pid) = seen.processes.first() {
@@ -74,5 +89,15 @@ mod tests {
         drop(listener);
         assert_eq!(judge(&seen(vec![], pipes)), None, "what the dead leave behind is no service");
         assert_eq!(judge(&seen(vec![], None)), None);
+    }
+
+    #[test]
+    fn a_process_is_known_by_its_environment() {
+        let child = std::process::Command::new("sleep").arg("60").env(PIPES, "/some/folder/pipe").spawn();
+        let mut child = child.unwrap();
+        assert!(is_told(child.id(), b"CUDA_MPS_PIPE_DIRECTORY=/some/folder/pipe"));
+        assert!(!is_told(child.id(), b"CUDA_MPS_PIPE_DIRECTORY=/some/folder"));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

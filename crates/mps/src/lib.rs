@@ -10,6 +10,10 @@
 //! owner does, in whatever way, and then the warden asks the daemon to quit, kills what does not go, and removes the
 //! folder. What even a warden left behind, because it was killed too, is cleared by the next service in that folder.
 //!
+//! MPS that ends takes its clients along, and an owner may be restarted. So a service can also be *kept*
+//! ([`Service::keep`]): then the warden waits until the last client has gone, and the next owner with the same folder takes over
+//! what it finds there, clients and all.
+//!
 //! A fault in one client's kernel is every client's: the server gives all of them up. [`Service::look`] tells of it.
 #![forbid(unsafe_code)]
 
@@ -19,7 +23,7 @@ mod logs;
 mod service;
 mod warden;
 
-pub use control::{CONTROL, Foreign, find, foreign};
+pub use control::{CONTROL, Foreign, find, foreign, foreign_to};
 pub use error::Error;
 pub use logs::Event;
 pub use service::{Access, Service};

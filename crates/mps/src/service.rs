@@ -6,10 +6,11 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::logs::{self, Event, Tail};
-use crate::{Error, control, warden};
+use crate::warden::{self, End};
+use crate::{Error, control};
 
 /// A socket's name may have 107 bytes, and the daemon adds to the folder's.
 const LONGEST_FOLDER: usize = 80;
@@ -25,11 +26,19 @@ pub enum Access {
     Owner,
 }
 
-/// Dropped, it is ended and its folder is gone.
+impl Access {
+    /// Of the folder.
+    fn mode(self) -> u32 {
+        if self == Access::Owner { 0o700 } else { 0o755 }
+    }
+}
+
+/// Dropped, it is ended and its folder is gone; or, where clients are to outlast its owner, when the last of them has gone.
 #[derive(Debug)]
 pub struct Service {
     folder: PathBuf,
     program: PathBuf,
+    end: End,
     warden: Child,
     /// The control daemon's number.
     control: Option<u32>,
@@ -41,25 +50,67 @@ impl Service {
     /// Starts a control daemon and returns when it answers. `program` is what [`find`](crate::find) found. `folder` is made, after what was left there has been ended,
     /// and goes with the service.
     pub fn start(program: &Path, folder: &Path, access: Access) -> Result<Service, Error> {
-        if folder.as_os_str().len() > LONGEST_FOLDER {
-            return Err(Error::LongFolder(folder.to_owned()));
+        check(folder)?;
+        Service::begin(program, folder, access, End::Now)
+    }
+
+    /// The same, for an owner that comes and goes while clients stay: the service outlasts it for as long as there are clients, and the
+    /// next owner with the same folder takes it over.
+    pub fn keep(program: &Path, folder: &Path, access: Access) -> Result<Service, Error> {
+        check(folder)?;
+        match Service::take_over(program, folder, access) {
+            Some(service) => Ok(service),
+            None => Service::begin(program, folder, access, End::WithLastClient),
         }
+    }
+
+    fn begin(program: &Path, folder: &Path, access: Access, end: End) -> Result<Service, Error> {
         if folder.exists() {
             warden::clear(program, folder).map_err(Error::NoShell)?;
         }
         make(folder, access)?;
-        let warden = warden::post(program, folder).map_err(Error::NoShell)?;
         // From here on the end of this value ends whatever has been started.
-        let mut service = Service {
+        let mut service = Service::posted(program, folder, end)?;
+        service.launch()?;
+        Ok(service)
+    }
+
+    /// A warden of ours, and nothing that it would end yet.
+    fn posted(program: &Path, folder: &Path, end: End) -> Result<Service, Error> {
+        let owner = format!("{} {:?}", std::process::id(), SystemTime::now());
+        let path = folder.join(warden::OWNER);
+        fs::write(&path, &owner).map_err(|source| Error::Folder { path, source })?;
+        Ok(Service {
             folder: folder.to_owned(),
             program: program.to_owned(),
-            warden,
+            end,
+            warden: warden::post(program, folder, &owner, end).map_err(Error::NoShell)?,
             control: None,
             control_log: Tail::new(&folder.join("log/control.log")),
             server_log: Tail::new(&folder.join("log/server.log")),
-        };
-        service.launch()?;
-        Ok(service)
+        })
+    }
+
+    /// The service that an owner has left in the folder, if it is there for the same users, serves, and has clients: one without is ended any
+    /// moment.
+    fn take_over(program: &Path, folder: &Path, access: Access) -> Option<Service> {
+        let mode = fs::metadata(folder).ok()?.permissions().mode() & 0o777;
+        let left = number_in(folder).filter(|pid| mode == access.mode() && is_control(*pid))?;
+        let mut service = Service::posted(program, folder, End::WithLastClient).ok()?;
+        if service.has_clients() && service.is_well() {
+            service.control = Some(left);
+            // What has happened before is known to those whom it concerned.
+            while !service.control_log.lines().is_empty() || !service.server_log.lines().is_empty() {}
+            return Some(service);
+        }
+        service.end();
+        None
+    }
+
+    /// Ends it now, whoever is there.
+    pub fn end(mut self) {
+        let _ = self.warden.kill();
+        let _ = warden::clear(&self.program, &self.folder);
     }
 
     fn launch(&mut self) -> Result<(), Error> {
@@ -71,8 +122,7 @@ impl Service {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        let number = fs::read_to_string(self.pipes().join("nvidia-cuda-mps-control.pid"));
-        self.control = number.ok().and_then(|text| text.trim().parse().ok());
+        self.control = number_in(&self.folder);
         Ok(())
     }
 
@@ -95,11 +145,22 @@ impl Service {
         faults.into_iter().chain(ends).chain(gone).collect()
     }
 
+    fn servers(&self) -> Option<Vec<u32>> {
+        Some(numbers(&self.ask("get_server_list\n").ok()?))
+    }
+
+    /// Whether anybody is served.
+    fn has_clients(&self) -> bool {
+        let of = |server: &u32| {
+            self.ask(&format!("get_client_list {server}\n")).is_ok_and(|list| !numbers(&list).is_empty())
+        };
+        self.servers().is_some_and(|servers| servers.iter().any(of))
+    }
+
     /// Whether all servers that there are serve. One that has met a fault does not until its clients have gone.
     pub fn is_well(&self) -> bool {
-        let Ok(servers) = self.ask("get_server_list\n") else { return false };
-        let mut servers = servers.lines().filter_map(|line| line.trim().parse::<u32>().ok());
-        servers.all(|server| {
+        let Some(servers) = self.servers() else { return false };
+        servers.iter().all(|server| {
             self.ask(&format!("get_server_status {server}\n")).is_ok_and(|state| !state.contains("FAULT"))
         })
     }
@@ -139,7 +200,11 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        let stays = self.end == End::WithLastClient && self.has_clients();
         drop(self.warden.stdin.take());
+        if stays {
+            return;
+        }
         let deadline = Instant::now() + FAREWELL;
         while matches!(self.warden.try_wait(), Ok(None)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
@@ -149,8 +214,23 @@ impl Drop for Service {
     }
 }
 
+/// Before anything is made or ended.
+fn check(folder: &Path) -> Result<(), Error> {
+    let fits = folder.as_os_str().len() <= LONGEST_FOLDER;
+    fits.then_some(()).ok_or_else(|| Error::LongFolder(folder.to_owned()))
+}
+
+fn numbers(text: &str) -> Vec<u32> {
+    text.lines().filter_map(|line| line.trim().parse().ok()).collect()
+}
+
+/// The number of the control daemon, by the file that it writes.
+fn number_in(folder: &Path) -> Option<u32> {
+    fs::read_to_string(folder.join("pipe/nvidia-cuda-mps-control.pid")).ok()?.trim().parse().ok()
+}
+
 fn make(folder: &Path, access: Access) -> Result<(), Error> {
-    let mode = if access == Access::Owner { 0o700 } else { 0o755 };
+    let mode = access.mode();
     for path in [folder.to_owned(), folder.join("pipe"), folder.join("log")] {
         let made = fs::DirBuilder::new().recursive(true).mode(mode).create(&path);
         // What this process makes is narrower by default.

@@ -117,6 +117,71 @@ fn what_was_left_by_the_killed_is_ended_by_the_next() {
     assert!(!folder.exists());
 }
 
+fn keep(folder: &Path) -> Service {
+    Service::keep(&program(), folder, Access::Owner).unwrap()
+}
+
+/// Whom the stand-in names as its clients.
+fn serve(service: &Service, clients: &str) {
+    fs::write(service.pipes().join("servers"), "41\n").unwrap();
+    fs::write(service.pipes().join("clients"), clients).unwrap();
+}
+
+#[test]
+fn one_that_is_kept_outlasts_its_owner_while_it_has_clients() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("mps");
+    let service = keep(&folder);
+    let (pid, pipes) = (control(&folder), service.pipes());
+    serve(&service, "71\n72\n");
+    drop(service);
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(lives(pid));
+    fs::write(pipes.join("clients"), "").unwrap();
+    soon("it ends with its last client", || !lives(pid) && !folder.exists());
+}
+
+#[test]
+fn the_next_owner_takes_it_over_with_its_clients() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("mps");
+    let first = keep(&folder);
+    let pid = control(&folder);
+    serve(&first, "71\n");
+    write(&folder.join("log/server.log"), "[now Server 41] Client process 7 encountered a fatal GPU error.");
+    drop(first);
+    let mut second = keep(&folder);
+    assert_eq!(control(&folder), pid);
+    assert!(second.look().is_empty(), "what happened before was told before");
+    // The warden of the first has nothing to say any more.
+    fs::write(second.pipes().join("clients"), "").unwrap();
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert!(lives(pid) && folder.exists());
+    drop(second);
+    assert!(!lives(pid) && !folder.exists());
+}
+
+#[test]
+fn one_that_does_not_serve_or_was_for_others_is_not_taken_over() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("mps");
+    let first = keep(&folder);
+    let old = control(&folder);
+    serve(&first, "71\n");
+    fs::write(first.pipes().join("state"), "FAULT\n").unwrap();
+    drop(first);
+    let second = keep(&folder);
+    assert!(!lives(old) && lives(control(&folder)), "it was in a fault");
+    let old = control(&folder);
+    serve(&second, "71\n");
+    drop(second);
+    let third = Service::keep(&program(), &folder, Access::Everybody).unwrap();
+    assert!(!lives(old) && lives(control(&folder)), "it was for its owner alone");
+    serve(&third, "71\n");
+    third.end();
+    assert!(!folder.exists(), "and ended it is, whoever is there");
+}
+
 #[test]
 fn a_long_folder_is_refused_before_anything_is_made() {
     let place = tempfile::tempdir().unwrap();

@@ -74,7 +74,7 @@ pub fn serve(options: &Options) -> Result<Outcome, Error> {
     options.domain.into_iter().for_each(|wanted| configuration.share(wanted));
     options.policy.into_iter().for_each(|kind| configuration.force(kind));
     let Some(_lock) = become_the_one(&place, options)? else { return Ok(Outcome::Another) };
-    let choice = configuration.automatic.then(|| automatic::choice(&configuration));
+    let choice = configuration.automatic.then(|| automatic::choice(&configuration, &place.mps()));
     configuration.token.domain = choice.map_or(configuration.token.domain, |choice| choice.domain);
     // Before the sockets: who finds them finds everything.
     let shared = share(&place, options.scope, &configuration)?;
@@ -105,7 +105,7 @@ fn share(place: &Place, scope: Scope, configuration: &Configuration) -> Result<O
     let real = || installation::Machine::here().kernel_module().is_some();
     let needed = configuration.token.domain == Domain::Shared && configuration.mps.unwrap_or_else(real);
     let access = if scope == Scope::Machine { Access::Everybody } else { Access::Owner };
-    needed.then(|| Shared::start(place.folder().join("mps"), access)).transpose()
+    needed.then(|| Shared::start(place.mps(), access)).transpose()
 }
 
 /// The lock of the folder. One that was started on demand may meet one that is just ending, and waits for it; but one
