@@ -9,6 +9,7 @@
 use std::any::Any;
 use std::ffi::c_void;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuda_abi::{CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUDA_SUCCESS, CUstream};
 use model::Nanos;
@@ -29,7 +30,12 @@ pub enum Copies {
     Anywhere,
     /// From and to places that are written somewhere else.
     Unseen,
+    /// Not at all, but it has a stream wait for what others do.
+    Orders,
 }
+
+/// Whether the program has ever had a stream wait for another. Most have not, and theirs need not be waited for.
+static ORDERED: AtomicBool = AtomicBool::new(false);
 
 /// What an argument of a copy says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +55,10 @@ const AT_MOST: Nanos = Nanos::from_millis(1_000);
 pub const fn copies(name: &str) -> Copies {
     const NEVER: &[&str] =
         &["cuMemcpyDtoD", "cuMemcpyDtoA", "cuMemcpyAtoD", "cuMemcpyAtoA", "cuMemcpyPeer", "cuMemcpy3DPeer"];
-    if !begins_one(name, &["cuMemcpy"]) || !contains(name, "Async") || begins_one(name, NEVER) {
+    const ORDERS: &[&str] = &["cuStreamWait", "cuCtxWaitEvent", "cuGreenCtxWaitEvent", "cuStreamBatchMemOp"];
+    if begins_one(name, ORDERS) {
+        Copies::Orders
+    } else if !begins_one(name, &["cuMemcpy"]) || !contains(name, "Async") || begins_one(name, NEVER) {
         Copies::Never
     } else if contains(name, "toH") {
         Copies::ToHost
@@ -93,6 +102,9 @@ pub fn before<const N: usize>(
 
 #[cold]
 fn see_to(copies: Copies, per_thread: bool, stream: Option<CUstream>, told: &[Told]) {
+    if copies == Copies::Orders {
+        return ORDERED.store(true, Ordering::Relaxed);
+    }
     let Some(stream) = stream else { return };
     // Needed also when hooks are off already: something may still be cut.
     let done = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -116,7 +128,7 @@ fn waits(copies: Copies, told: &[Told]) -> bool {
         || told.iter().rev().find_map(|told| if let Told::Bytes(bytes) = told { Some(*bytes) } else { None });
     let is_much = || bytes().is_none_or(|bytes| bytes > FEW);
     match copies {
-        Copies::Never => false,
+        Copies::Never | Copies::Orders => false,
         Copies::ToHost => host().is_none_or(is_pageable),
         Copies::FromHost => is_much() && host().is_none_or(is_pageable),
         Copies::Anywhere => {
@@ -144,13 +156,16 @@ fn is_captured(stream: CUstream, per_thread: bool) -> bool {
 }
 
 /// Waits for what comes before in the stream, as long as it takes: so would the driver. What other streams have may be waited for by this
-/// one, by way of an event; they are waited for while that cannot be the program's own fault.
+/// one, where the program has ever used events so; they are waited for while that cannot be the program's own fault.
 fn wait(stream: CUstream, per_thread: bool) {
     order::gate_all();
     let key = lane::key(stream, per_thread);
     let kind = order::lanes().find(|lane| lane.key() == key).map(Lane::kind);
     let before = |lane: &Lane| lane.key() == key || kind.is_some_and(|kind| kind.waits_for(lane.kind()));
     order::lanes().filter(before).for_each(|lane| lane.wait_for(lane.gates()));
+    if !ORDERED.load(Ordering::Relaxed) {
+        return;
+    }
     let mut patience = AT_MOST;
     order::lanes().for_each(|lane| lane.wait_for_rest(lane.gates(), &mut patience));
 }
@@ -166,6 +181,7 @@ mod tests {
         assert_eq!([is("cuMemcpyHtoDAsync_v2_ptsz"), is("cuMemcpyHtoAAsync")], [Copies::FromHost; 2]);
         assert_eq!([is("cuMemcpyAsync_ptsz"), is("cuMemcpyWithAttributesAsync")], [Copies::Anywhere; 2]);
         assert_eq!([is("cuMemcpy2DAsync_v2"), is("cuMemcpyBatchAsync_v2")], [Copies::Unseen; 2]);
+        assert_eq!([is("cuStreamWaitEvent_ptsz"), is("cuStreamWaitValue32_v2")], [Copies::Orders; 2]);
         for name in [
             "cuMemcpyDtoDAsync_v2",
             "cuMemcpyPeerAsync",
