@@ -17,6 +17,7 @@ use anyhow::{Context, Result, bail};
 use flate2::{Compression, GzBuilder};
 
 use super::Product;
+use super::elf::Needs;
 use super::stage::{Entry, Stage};
 
 /// Files of the machine, outside the prefix.
@@ -96,8 +97,9 @@ fn put(path: &Path, bytes: &[u8], executable: bool) -> Result<()> {
 }
 
 fn control(product: &Product, kibibytes: usize) -> String {
-    let Product { version, glibc, .. } = product;
+    let Product { version, needs, .. } = product;
     let architecture = architecture().unwrap_or("any");
+    let depends = depends(*needs);
     format!(
         "Package: ebb\n\
          Version: {version}\n\
@@ -106,7 +108,7 @@ fn control(product: &Product, kibibytes: usize) -> String {
          Section: utils\n\
          Priority: optional\n\
          Installed-Size: {kibibytes}\n\
-         Depends: libc6 (>= {glibc}), libgcc-s1\n\
+         Depends: {depends}\n\
          Recommends: systemd\n\
          Description: shares an NVIDIA GPU between latency-critical and best-effort work\n \
          Best-effort GPU work leaves within microseconds when latency-critical work\n \
@@ -117,6 +119,12 @@ fn control(product: &Product, kibibytes: usize) -> String {
          a GPU in software to try it without one, and the units of a daemon for all\n \
          users of the machine, which is not started unless somebody enables it.\n"
     )
+}
+
+/// The package of the compiler's library had another name in Debian 10, whose libc is the oldest that is aimed at.
+fn depends(needs: Needs) -> String {
+    let libgcc = if needs.libgcc { ", libgcc-s1 | libgcc1" } else { "" };
+    format!("libc6 (>= {}){libgcc}", needs.glibc)
 }
 
 /// What Debian calls this machine's architecture.
@@ -151,12 +159,11 @@ mod tests {
     }
 
     #[test]
-    fn a_package_depends_on_the_libc_that_was_found() {
-        let glibc = super::super::elf::Version(2, 28);
-        let text = control(&Product { version: "1.2.3".to_owned(), time: 0, glibc, small: true }, 7);
-        assert!(
-            text.contains("Depends: libc6 (>= 2.28), libgcc-s1\n") && text.contains("\nVersion: 1.2.3\n")
-        );
+    fn a_package_depends_on_what_was_found() {
+        let needs = Needs { glibc: super::super::elf::Version(2, 28), libgcc: false };
+        let text = control(&Product { version: "1.2.3".to_owned(), time: 0, needs, small: true }, 7);
+        assert!(text.contains("\nDepends: libc6 (>= 2.28)\n") && text.contains("\nVersion: 1.2.3\n"));
+        assert_eq!(depends(Needs { libgcc: true, ..needs }), "libc6 (>= 2.28), libgcc-s1 | libgcc1");
         assert!(
             text.lines()
                 .skip_while(|line| !line.starts_with("Desc"))

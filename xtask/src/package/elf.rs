@@ -29,29 +29,46 @@ const EVERYWHERE: [&str; 8] = [
     "ld-linux-aarch64.so.1",
 ];
 
-/// The oldest libc under which a program or library starts.
-pub fn glibc(bytes: &[u8]) -> Result<Version> {
+/// What has to be installed for a program or library to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// The oldest libc that will do.
+    pub glibc: Version,
+    /// The compiler's own library, by which a panic finds its way. Some linkers put that in.
+    pub libgcc: bool,
+}
+
+impl Needs {
+    pub const NOTHING: Needs = Needs { glibc: Version(2, 0), libgcc: false };
+
+    pub fn and(self, other: Needs) -> Needs {
+        Needs { glibc: self.glibc.max(other.glibc), libgcc: self.libgcc || other.libgcc }
+    }
+}
+
+pub fn needs(bytes: &[u8]) -> Result<Needs> {
     let header = FileHeader64::<Endianness>::parse(bytes).context("no ELF file")?;
     let endian = header.endian()?;
     let sections = header.sections(endian, bytes)?;
     let dynamic = sections.dynamic_table(endian, bytes)?;
+    let mut needs = Needs::NOTHING;
     for entry in dynamic.iter().filter(|entry| entry.tag == DT_NEEDED) {
         let name = String::from_utf8_lossy(dynamic.string(entry)?).into_owned();
         if !EVERYWHERE.contains(&name.as_str()) {
             bail!("needs {name}, which is not on every machine");
         }
+        needs.libgcc |= name == "libgcc_s.so.1";
     }
     // A library that uses nothing of libc has no such table.
-    let mut highest = Version(2, 0);
-    let Some((mut files, link)) = sections.gnu_verneed(endian, bytes)? else { return Ok(highest) };
+    let Some((mut files, link)) = sections.gnu_verneed(endian, bytes)? else { return Ok(needs) };
     let strings = sections.strings(endian, bytes, link)?;
     while let Some((_, mut versions)) = files.next()? {
         while let Some(version) = versions.next()? {
             let name = String::from_utf8_lossy(version.name(endian, strings)?).into_owned();
-            highest = highest.max(of_symbol(&name).unwrap_or(highest));
+            needs.glibc = needs.glibc.max(of_symbol(&name).unwrap_or(needs.glibc));
         }
     }
-    Ok(highest)
+    Ok(needs)
 }
 
 /// `GLIBC_2.17` and `GLIBC_2.2.5`; what is private to libc, or somebody else's, is no version.
@@ -77,10 +94,18 @@ mod tests {
     fn this_program_needs_a_libc_that_is_here() {
         let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         // Some use a library that not every machine has; what is said of it is its name.
-        match glibc(&bytes) {
-            Ok(version) => assert!(version >= Version(2, 2) && version < Version(3, 0), "{version}"),
+        match needs(&bytes) {
+            Ok(Needs { glibc, .. }) => assert!(glibc >= Version(2, 2) && glibc < Version(3, 0), "{glibc}"),
             Err(error) => assert!(error.to_string().contains("lib"), "{error}"),
         }
-        assert!(glibc(b"#!/bin/sh\n").is_err());
+        assert!(needs(b"#!/bin/sh\n").is_err());
+    }
+
+    #[test]
+    fn a_package_needs_what_any_of_its_binaries_needs() {
+        let (old, unwinding) =
+            (Needs { glibc: Version(2, 17), libgcc: true }, Needs { glibc: Version(2, 28), libgcc: false });
+        let both = Needs { glibc: Version(2, 28), libgcc: true };
+        assert_eq!([old.and(unwinding), unwinding.and(old), both.and(Needs::NOTHING)], [both; 3]);
     }
 }

@@ -55,8 +55,8 @@ pub struct Product {
     pub version: String,
     /// When everything in it was made, in seconds since 1970.
     pub time: u64,
-    /// The oldest libc under which all its binaries start.
-    pub glibc: elf::Version,
+    /// What all its binaries together want of a machine.
+    pub needs: elf::Needs,
     /// Whether it is for others to fetch, and worth the time to make it small.
     pub small: bool,
 }
@@ -74,7 +74,7 @@ pub fn run(options: &Options) -> Result<()> {
     let version = parts::version(&metadata)?;
     let bill = sbom::text(&version, time, &parts);
     let stage = stage::Stage::lay(&built, &bill, &notices::text(&parts)?)?;
-    let product = Product { version, time, glibc: stage.glibc, small: options.profile == "release" };
+    let product = Product { version, time, needs: stage.needs, small: options.profile == "release" };
     let both = !options.deb && !options.wheel;
     let mut made = vec![write(&out, &format!("ebb-{}.cdx.json", product.version), bill.as_bytes())?];
     if options.deb || both {

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::build::Built;
-use super::elf::{self, Version};
+use super::elf::{self, Needs};
 use crate::workspace;
 
 /// A file, by its path below the prefix.
@@ -23,7 +23,7 @@ pub struct Entry {
 pub struct Stage {
     /// In the order of their paths.
     pub entries: Vec<Entry>,
-    pub glibc: Version,
+    pub needs: Needs,
 }
 
 /// Our libraries, under the names that programs ask for. That of NVML is asked for without its version too, and a wheel
@@ -52,7 +52,7 @@ const READ: [(&str, &str); 8] = [
 
 impl Stage {
     pub fn lay(built: &Built, bill: &str, notices: &str) -> Result<Stage> {
-        let mut stage = Stage { entries: Vec::new(), glibc: Version(2, 0) };
+        let mut stage = Stage { entries: Vec::new(), needs: Needs::NOTHING };
         stage.binary(built, "ebb", "bin/ebb", true)?;
         for (library, name) in LIBRARIES {
             stage.binary(built, &format!("lib{library}.so"), &format!("lib/ebb/{library}/{name}"), false)?;
@@ -72,8 +72,8 @@ impl Stage {
 
     fn binary(&mut self, built: &Built, name: &str, path: &str, executable: bool) -> Result<()> {
         let bytes = built.read(name)?;
-        let version = elf::glibc(&bytes).with_context(|| format!("{name} cannot be packaged"))?;
-        self.glibc = self.glibc.max(version);
+        let needs = elf::needs(&bytes).with_context(|| format!("{name} cannot be packaged"))?;
+        self.needs = self.needs.and(needs);
         self.put(path.to_owned(), bytes, executable);
         Ok(())
     }

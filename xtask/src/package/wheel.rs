@@ -16,7 +16,8 @@ const DESCRIPTION: &str = include_str!("../../../README.md");
 
 /// The name of the file, and its bytes.
 pub fn make(product: &Product, stage: &Stage) -> Result<(String, Vec<u8>)> {
-    let Product { version, time, glibc, small } = product;
+    let Product { version, time, needs, small } = product;
+    let glibc = needs.glibc;
     let tag = format!("py3-none-manylinux_{}_{}_{}", glibc.0, glibc.1, std::env::consts::ARCH);
     let (data, about) = (format!("ebb-{version}.data"), format!("ebb-{version}.dist-info"));
     let mut files: Vec<(String, &[u8], u32)> = Vec::new();
@@ -67,16 +68,16 @@ fn record(files: &[(String, &[u8], u32)], own: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::elf::Version;
+    use super::super::elf::{Needs, Version};
     use super::super::stage::Entry;
     use super::*;
 
     #[test]
     fn the_tag_is_what_was_found_and_the_list_is_complete() {
-        let product =
-            Product { version: "1.2.3".to_owned(), time: 1_794_795_601, glibc: Version(2, 28), small: true };
+        let needs = Needs { glibc: Version(2, 28), libgcc: false };
+        let product = Product { version: "1.2.3".to_owned(), time: 1_794_795_601, needs, small: true };
         let entry = |path: &str| Entry { path: path.to_owned(), bytes: b"x".to_vec(), executable: false };
-        let stage = Stage { entries: vec![entry("bin/ebb"), entry("lib/ebb/x")], glibc: Version(2, 28) };
+        let stage = Stage { entries: vec![entry("bin/ebb"), entry("lib/ebb/x")], needs };
         let (name, bytes) = make(&product, &stage).unwrap();
         assert_eq!(name, format!("ebb-1.2.3-py3-none-manylinux_2_28_{}.whl", std::env::consts::ARCH));
         let has = |name: &str| bytes.windows(name.len()).any(|window| window == name.as_bytes());
