@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::Response;
-use crate::request::{self, Method, Refusal};
+use crate::request::{Method, Refusal, Request};
 use crate::response::{Next, Stream};
 use crate::server::Door;
 use crate::wire::Wire;
@@ -52,7 +52,7 @@ fn converse<S: Read + Write>(
     wire: impl Fn(&mut S) -> &mut Wire,
     door: &Door,
 ) -> io::Result<()> {
-    let asked = request::read(stream);
+    let asked = Request::read(stream);
     let (response, method) = match asked {
         Ok(request) => (door.answer(&request), request.method),
         Err(Refusal::Gone) => return Ok(()),

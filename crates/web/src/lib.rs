@@ -34,7 +34,7 @@ mod wire;
 
 pub use error::Error;
 pub use metrics::Metrics;
-pub use request::{Method, Request};
+pub use request::{LONGEST_BODY, Method, Refusal, Request};
 pub use response::{Next, Response, Stream};
 pub use server::{Options, Server};
 

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 const LONGEST: usize = 8 * 1024;
 const MOST_HEADERS: usize = 64;
 /// What a request may bring. Whoever wants something changed says so in a line.
-const LONGEST_BODY: usize = 4 * 1024;
+pub const LONGEST_BODY: usize = 4 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -47,27 +47,6 @@ pub enum Refusal {
     Body,
 }
 
-/// Reads a request, and not a byte behind it that matters: there is one to a connection.
-pub fn read(from: &mut impl Read) -> Result<Request, Refusal> {
-    let mut bytes = [0; LONGEST + LONGEST_BODY];
-    let mut length = 0;
-    loop {
-        match from.read(&mut bytes[length..]) {
-            Ok(0) | Err(_) => return Err(Refusal::Gone),
-            Ok(more) => length += more,
-        }
-        let told = match parse(&bytes[..length.min(LONGEST)])? {
-            Some(told) => told,
-            None if length >= LONGEST => return Err(Refusal::TooLong),
-            None => continue,
-        };
-        let end = told.begins + told.brings;
-        if length >= end {
-            return Ok(Request { body: bytes[told.begins..end].to_vec(), ..told.request });
-        }
-    }
-}
-
 /// A head, where it ends, and how much comes behind it: never more than there is room for.
 struct Told {
     request: Request,
@@ -101,6 +80,8 @@ fn parse(bytes: &[u8]) -> Result<Option<Told>, Refusal> {
     let brings = header("content-length")?.unwrap_or_default();
     let brings: usize = match brings.trim() {
         "" => 0,
+        // Rust would take a plus before it, which others do not.
+        length if !length.bytes().all(|byte| byte.is_ascii_digit()) => return Err(Refusal::Malformed),
         length => length.parse().map_err(|_| Refusal::Malformed)?,
     };
     let may = if method == Method::Post { LONGEST_BODY } else { 0 };
@@ -132,6 +113,27 @@ fn accept(headers: &[httparse::Header<'_>]) -> String {
 }
 
 impl Request {
+    /// Reads a request, and not a byte behind it that matters: there is one to a connection.
+    pub fn read(from: &mut impl Read) -> Result<Request, Refusal> {
+        let mut bytes = [0; LONGEST + LONGEST_BODY];
+        let mut length = 0;
+        loop {
+            match from.read(&mut bytes[length..]) {
+                Ok(0) | Err(_) => return Err(Refusal::Gone),
+                Ok(more) => length += more,
+            }
+            let told = match parse(&bytes[..length.min(LONGEST)])? {
+                Some(told) => told,
+                None if length >= LONGEST => return Err(Refusal::TooLong),
+                None => continue,
+            };
+            let end = told.begins + told.brings;
+            if length >= end {
+                return Ok(Request { body: bytes[told.begins..end].to_vec(), ..told.request });
+            }
+        }
+    }
+
     /// Whether it was sent to this machine by a name that means this machine from wherever it is asked.
     pub fn is_for_loopback(&self) -> bool {
         // Readers older than the header are no browsers.
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     fn asked(text: &str) -> Result<Request, Refusal> {
-        read(&mut text.as_bytes())
+        Request::read(&mut text.as_bytes())
     }
 
     #[test]
@@ -172,7 +174,10 @@ mod tests {
         assert_eq!(asked("PUT /metrics HTTP/1.1\r\n\r\n"), Err(Refusal::NotAllowed));
         let much = format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", LONGEST_BODY + 1);
         assert_eq!(asked(&much), Err(Refusal::Body));
-        assert_eq!(asked("POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"), Err(Refusal::Malformed));
+        for length in ["-1", "+1", "1 1", "0x1", "99999999999999999999"] {
+            let wrong = format!("POST / HTTP/1.1\r\nContent-Length: {length}\r\n\r\n1");
+            assert_eq!(asked(&wrong), Err(Refusal::Malformed), "{length}");
+        }
         assert_eq!(asked("GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"), Err(Refusal::Body));
         assert!(asked("GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\n").is_ok());
         assert_eq!(asked("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"), Err(Refusal::Body));
@@ -215,14 +220,14 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let _ = read(&mut bytes.as_slice());
+            let _ = Request::read(&mut bytes.as_slice());
         }
 
         #[test]
         fn a_head_may_come_in_pieces(cut in 1usize..60) {
             let text = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n";
             let (first, second) = text.split_at(cut.min(text.len()));
-            prop_assert_eq!(read(&mut first.chain(second)).unwrap().path, "/metrics");
+            prop_assert_eq!(Request::read(&mut first.chain(second)).unwrap().path, "/metrics");
         }
     }
 }
