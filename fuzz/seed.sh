@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")"
 mkdir -p corpus/ptx corpus/fatbin corpus/cubin corpus/lower corpus/places corpus/ledger corpus/scenario corpus/results \
-    corpus/rewrite corpus/profile corpus/configuration corpus/board_reader
+    corpus/rewrite corpus/profile corpus/configuration corpus/board_reader corpus/http
 # Large inputs make slow runs, and the largest is mostly debug tables.
 for file in $(find ../crates/ptx/test_data -name '*.ptx' -size -20k); do
     folder=$(basename "$(dirname "$file")")
@@ -30,3 +30,8 @@ done
 cp seeds/ebb.toml corpus/configuration/
 # Two files, the later one over the earlier.
 { cat seeds/ebb.toml; printf '\000[policy]\nkind = "fair"\n[token]\nquantum = "20ms"\n'; } > corpus/configuration/two
+# How long the pieces are, and what comes in them.
+host='Host: localhost:9463\r\n'
+printf "\037GET /api/stream?x=1 HTTP/1.1\r\n${host}Accept: text/event-stream\r\n\r\n" > corpus/http/get
+printf "\007POST /api/tenants/GPU-1/5/pause HTTP/1.1\r\n${host}Origin: http://localhost:9463\r\nAuthorization: Bearer secret\r\nContent-Length: 4\r\n\r\nbody" \
+    > corpus/http/post
