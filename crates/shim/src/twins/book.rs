@@ -209,14 +209,14 @@ fn since_1970() -> Nanos {
 fn device_count() -> CUdevice {
     let mut count = 0;
     // SAFETY: a place for the answer.
-    let result = smith::at_the_driver(|| unsafe { next::call::cuDeviceGetCount(&mut count) });
+    let result = smith::unless_ending(|| unsafe { next::call::cuDeviceGetCount(&mut count) });
     if result == Some(CUDA_SUCCESS) { count.min(MOST_DEVICES) } else { 0 }
 }
 
 fn device_name(device: CUdevice) -> Option<String> {
     const ROOM: usize = 256;
     let mut name = [0u8; ROOM];
-    let result = smith::at_the_driver(|| {
+    let result = smith::unless_ending(|| {
         // SAFETY: a device that there is, and so many bytes for its name.
         unsafe { next::call::cuDeviceGetName(name.as_mut_ptr().cast(), ROOM as i32, device) }
     })?;
@@ -232,7 +232,7 @@ fn driver_name() -> Option<String> {
     version.map(str::to_owned).or_else(|| {
         let mut cuda = 0;
         // SAFETY: a place for the answer.
-        let result = smith::at_the_driver(|| unsafe { next::call::cuDriverGetVersion(&mut cuda) })?;
+        let result = smith::unless_ending(|| unsafe { next::call::cuDriverGetVersion(&mut cuda) })?;
         (result == CUDA_SUCCESS).then(|| format!("CUDA {}.{}", cuda / 1000, cuda % 1000 / 10))
     })
 }

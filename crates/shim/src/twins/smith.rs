@@ -125,8 +125,10 @@ pub fn at_the_driver<T>(call: impl FnOnce() -> T) -> Option<T> {
     unless_ending(call)
 }
 
-/// Calls the driver, unless it is about to end. The end of the program waits for such a call.
-fn unless_ending<T>(call: impl FnOnce() -> T) -> Option<T> {
+/// Calls the driver, unless it is about to end. The end of the program waits for such a call. This is enough for questions about
+/// devices, for which nothing comes to rest. Asked alone they would keep launches from being guarded meanwhile: a twin can be
+/// launched while the smith still asks, and who asks alone waits for lanes that may stand still.
+pub fn unless_ending<T>(call: impl FnOnce() -> T) -> Option<T> {
     // SYNC(smith-end): the smith counts itself, then looks for the end; the end is said, then the count is looked at. All
     // four in one order, so either the call is not made or it is waited for.
     let _under_way = UnderWay::now();
@@ -286,7 +288,7 @@ impl Smith {
 fn capability_of_all() -> Option<u32> {
     let mut count = 0;
     // SAFETY: a place for the answer.
-    let result = at_the_driver(|| unsafe { next::call::cuDeviceGetCount(&mut count) })?;
+    let result = unless_ending(|| unsafe { next::call::cuDeviceGetCount(&mut count) })?;
     let mut capabilities = (0..count).map(capability);
     let first = capabilities.next().flatten().filter(|_| result == CUDA_SUCCESS)?;
     capabilities.all(|other| other == Some(first)).then_some(first)
@@ -295,7 +297,7 @@ fn capability_of_all() -> Option<u32> {
 fn capability(device: CUdevice) -> Option<u32> {
     let attribute = |attribute: CUdevice_attribute| {
         let mut value = 0;
-        let result = at_the_driver(|| {
+        let result = unless_ending(|| {
             // SAFETY: a device that there is, and a place for the answer.
             unsafe { next::call::cuDeviceGetAttribute(&mut value, attribute, device) }
         })?;
