@@ -36,8 +36,11 @@ RUN:
 pub fn both() -> Vec<Subject> {
     let text = SOURCE
         .replace("    nanosleep.u32 54321;\n    exit;\n", KERNEL)
-        .replace("    nanosleep.u32 54322;\n    exit;\n", "    bra.uni RUN;\n");
-    assert!(!text.contains("nanosleep.u32"), "both ends are found");
+        .replace("    nanosleep.u32 54322;\n    exit;\n", "    bra.uni RUN;\n")
+        // This grid is large enough for blocks to stay when they are turned away.
+        .replace("setp.lt.u32 p, nx, 4096;", "setp.lt.u32 p, nx, 2;");
+    assert_eq!(text.matches("nanosleep.u32").count(), 1, "both ends are found, and one place to stay");
+    assert!(text.contains("p, nx, 2;"), "the size of a large grid is found");
     let image = Arc::new(lower::compile(&text).expect("it is PTX"));
     [Rule::Plain, Rule::Ordered].map(|rule| subject(&image, rule)).into()
 }
