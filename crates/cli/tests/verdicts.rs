@@ -92,7 +92,7 @@ fn what_was_found_out_the_hard_way_is_remembered() {
 #[test]
 fn with_verify_a_kernel_is_held_against_its_original() {
     let place = Place::new();
-    let kernel = place.kernel_of(|command| command.args(["--verify", "--"]).args(tenant("0.3")));
+    let kernel = place.kernel_of(|command| command.args(["--verify", "--"]).args(tenant("1")));
     assert_eq!((kernel["verdict"].text(), kernel["trial"].text()), ("guard", "verified"));
     assert!(kernel["trial_cuts"].number() > 0);
     assert!(kernel["guarded"].number() > 0, "what was verified is used");
