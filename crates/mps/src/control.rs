@@ -95,7 +95,12 @@ mod tests {
     fn a_process_is_known_by_its_environment() {
         let child = std::process::Command::new("sleep").arg("60").env(PIPES, "/some/folder/pipe").spawn();
         let mut child = child.unwrap();
-        assert!(is_told(child.id(), b"CUDA_MPS_PIPE_DIRECTORY=/some/folder/pipe"));
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        // One that has only just begun has no environment yet.
+        while !is_told(child.id(), b"CUDA_MPS_PIPE_DIRECTORY=/some/folder/pipe") {
+            assert!(std::time::Instant::now() < deadline, "it is in its environment");
+            std::thread::yield_now();
+        }
         assert!(!is_told(child.id(), b"CUDA_MPS_PIPE_DIRECTORY=/some/folder"));
         child.kill().unwrap();
         child.wait().unwrap();
