@@ -15,25 +15,24 @@ use crate::{LOGS, PIPES};
 /// have become somebody else's, and a service of somebody else has the same name.
 const WARDEN: &str = r#"
 cat > /dev/null
-say() { echo "$*" | timeout 5 "$CONTROL" 2> /dev/null; }
-CONTROL="$0"
+folder="$1" owner="$2" end="$3"
+say() { echo "$*" | timeout 5 "$0" 2> /dev/null; }
 clients() { for server in $(say get_server_list); do say get_client_list "$server"; done | grep -q '^ *[1-9]'; }
-owned() { [ -z "$OWNER" ] || [ "$(cat "$FOLDER/owner" 2> /dev/null)" = "$OWNER" ]; }
-FOLDER="$1" OWNER="$2"
-if [ "$3" = later ]; then while owned && clients; do sleep 1; done; fi
+owned() { [ -z "$owner" ] || [ "$(cat "$folder/owner" 2> /dev/null)" = "$owner" ]; }
+if [ "$end" = later ]; then while owned && clients; do sleep 1; done; fi
 owned || exit 0
-pids="$(cat "$1/pipe/nvidia-cuda-mps-control.pid" 2> /dev/null) $(say get_server_list)"
+pids="$(cat "$folder/pipe/nvidia-cuda-mps-control.pid" 2> /dev/null) $(say get_server_list)"
 ours() {
   grep -qs '^nvidia-cuda-mps' "/proc/$1/comm" || return 1
   [ -r "/proc/$1/environ" ] || return 0
   tr '\0' '\n' < "/proc/$1/environ" | grep -qxF "CUDA_MPS_PIPE_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY"
 }
 there() { for pid in $pids; do ours "$pid" && return 0; done; return 1; }
-end() { for pid in $pids; do ours "$pid" && kill "$1" "$pid"; done; }
+kill_all() { for pid in $pids; do ours "$pid" && kill "$1" "$pid"; done; }
 await() { n=0; while there && [ $n -lt 60 ]; do sleep 0.1; n=$((n + 1)); done; }
 echo quit | timeout 10 "$0" > /dev/null 2>&1
-await; there && { end -TERM; await; }; there && { end -KILL; await; }
-rm -rf "$1"
+await; there && { kill_all -TERM; await; }; there && { kill_all -KILL; await; }
+rm -rf "$folder"
 "#;
 
 /// When a service ends whose owner has ended.
