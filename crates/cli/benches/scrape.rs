@@ -42,8 +42,10 @@ fn main() {
     for _ in 0..SCRAPES {
         std::thread::sleep(APART);
         let begin = Instant::now();
-        assert_eq!(scrape(&address), length);
+        let again = scrape(&address);
         times.push(begin.elapsed().as_secs_f64() * 1e3);
+        // Times and counts of the daemon itself have grown by a digit here and there.
+        assert!(again.abs_diff(length) < length / 100, "{again} bytes after {length}");
     }
     let daemons = (thread() - before) / f64::from(SCRAPES);
     times.sort_by(f64::total_cmp);
