@@ -4,7 +4,7 @@
 //   ./gates cost                 microseconds per launch, with no gate, one behind every launch, one behind every eighth
 //   ./gates held COUNT           so many streams wait; do others still get on? (A process of its own for each: it may not end.)
 //   ./gates beside COUNT         so many streams of another process wait; how long does a graph of 170 kernels take beside it?
-//   ./gates depth                how many launches may stand behind a gate before the driver keeps who makes the next
+//   ./gates depth                how much of each kind may stand behind a gate before the driver keeps who hands over the next
 //
 // Under MPS the second depends on CUDA_DEVICE_MAX_CONNECTIONS.
 
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <functional>
 #include <thread>
 
 #include "card.cuh"
@@ -120,36 +121,86 @@ static void held(int count) {
   _exit(0);
 }
 
-// The gate opens after a second, by a stream that was there before: the launch that takes so long found no room.
-static void depth(bool large, int apart) {
+// How often something can be done behind a gate that is shut, until the driver keeps who does it the next time.
+static void depth(const char *what, std::function<void(CUstream, int)> put) {
   const int MOST = 4096;
   CUstream stream, control;
   CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   CHECK_DRIVER(cuStreamCreateWithPriority(&control, CU_STREAM_NON_BLOCKING, -5));
-  spin<<<1, 32, 0, stream>>>(1000);
-  Parameters parameters = {1000};
-  spin_with<<<1, 32, 0, stream>>>(parameters);
+  // What is done for the first time may take long.
+  for (int number = 0; number < 4; number++) put(stream, number);
   CHECK_DRIVER(cuStreamSynchronize(stream));
   CHECK_DRIVER(cuMemsetD32(device_words, 1, 1));
   put_gate(stream, 1);
   int count = 0;
   std::thread opener([&] {
-    usleep(1000000);
+    usleep(300000);
     cuStreamWriteValue32(control, device_words, 0, 0);
   });
   for (; count < MOST; count++) {
     double from = now_us();
-    if (large)
-      spin_with<<<1, 32, 0, stream>>>(parameters);
-    else
-      spin<<<1, 32, 0, stream>>>(1000);
-    if (apart && count % apart == 0) put_gate(stream, 2 + count);
+    put(stream, count);
     if (now_us() - from > 10000) break;
   }
   opener.join();
   CHECK_DRIVER(cuStreamSynchronize(stream));
-  printf("parameters of %d bytes, a gate behind every %d: launch %d had to wait (%d: none)\n", large ? 1008 : 8, apart,
-         count, MOST);
+  if (count < MOST)
+    printf("%-44s the %d. had to wait\n", what, count + 1);
+  else
+    printf("%-44s none of %d had to wait\n", what, MOST);
+  fflush(stdout);
+}
+
+static void depths() {
+  CUdeviceptr from, to;
+  void *pinned;
+  CHECK_DRIVER(cuMemAlloc(&from, 64 << 20));
+  CHECK_DRIVER(cuMemAlloc(&to, 64 << 20));
+  CHECK_DRIVER(cuMemHostAlloc(&pinned, 1 << 20, 0));
+  CUevent timed, plain;
+  CHECK_DRIVER(cuEventCreate(&timed, CU_EVENT_DEFAULT));
+  CHECK_DRIVER(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
+  Parameters parameters = {1000};
+  depth("launches", [](CUstream stream, int) { spin<<<1, 32, 0, stream>>>(1000); });
+  depth("launches with parameters of 1,008 bytes",
+        [&](CUstream stream, int) { spin_with<<<1, 32, 0, stream>>>(parameters); });
+  depth("launches that may begin early", [](CUstream stream, int) {
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = 1, config.blockDim = 32, config.stream = stream, config.attrs = &early, config.numAttrs = 1;
+    cudaLaunchKernelEx(&config, spin, 1000LL);
+  });
+  depth("gates", [](CUstream stream, int number) { put_gate(stream, 2 + number); });
+  depth("launches and gates in turn", [](CUstream stream, int number) {
+    if (number % 2)
+      put_gate(stream, 2 + number);
+    else
+      spin<<<1, 32, 0, stream>>>(1000);
+  });
+  depth("fills of 4 KB", [=](CUstream stream, int) { cuMemsetD8Async(to, 1, 4096, stream); });
+  depth("fills of 3 bytes", [=](CUstream stream, int) { cuMemsetD8Async(to, 1, 3, stream); });
+  depth("fills of 16 MB", [=](CUstream stream, int) { cuMemsetD32Async(to, 1, 4 << 20, stream); });
+  depth("copies on the device, 4 KB", [=](CUstream stream, int) { cuMemcpyDtoDAsync(to, from, 4096, stream); });
+  depth("copies on the device, 16 MB", [=](CUstream stream, int) { cuMemcpyDtoDAsync(to, from, 16 << 20, stream); });
+  depth("copies to the device, 8 bytes", [=](CUstream stream, int) { cuMemcpyHtoDAsync(to, pinned, 8, stream); });
+  depth("copies to the device, 1 MB", [=](CUstream stream, int) { cuMemcpyHtoDAsync(to, pinned, 1 << 20, stream); });
+  depth("copies to the host, 4 KB", [=](CUstream stream, int) { cuMemcpyDtoHAsync(pinned, from, 4096, stream); });
+  depth("events that are timed", [=](CUstream stream, int) { cuEventRecord(timed, stream); });
+  depth("events that are not", [=](CUstream stream, int) { cuEventRecord(plain, stream); });
+  depth("launches and fills in turn", [=](CUstream stream, int number) {
+    if (number % 2)
+      cuMemsetD8Async(to, 1, 4096, stream);
+    else
+      spin<<<1, 32, 0, stream>>>(1000);
+  });
+  depth("launches and copies on the device in turn", [=](CUstream stream, int number) {
+    if (number % 2)
+      cuMemcpyDtoDAsync(to, from, 4096, stream);
+    else
+      spin<<<1, 32, 0, stream>>>(1000);
+  });
 }
 
 // The other process of `beside`: its streams wait until it is ended.
@@ -215,7 +266,7 @@ int main(int count, char **words) {
   if (!strcmp(what, "held"))
     held(streams);
   else if (!strcmp(what, "depth"))
-    for (int apart : {0, 16, 1}) depth(false, apart), depth(true, apart);
+    depths();
   else
     cost();
 }

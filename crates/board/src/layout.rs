@@ -23,7 +23,7 @@ use crate::text::Text;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbboard");
 
 /// The layout's version. Any change to a place or to a meaning changes it.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// How many processes one GPU has room for.
 #[cfg(not(all(test, loom)))]

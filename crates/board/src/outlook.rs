@@ -24,6 +24,8 @@ pub struct Outlook {
     pub busy_until: Nanos,
     /// By how much its request, or its next one when there is none, may be delayed.
     pub slack: Nanos,
+    /// For how long after a request its next one is worth waiting for; nought: not known.
+    pub lull: Nanos,
     /// When the request in progress must be answered.
     pub deadline: Option<Nanos>,
     /// Whether that request is to be seen as it is alone.
@@ -48,7 +50,7 @@ impl Default for Outlook {
     /// Of one who has said nothing: its next launch may come at any moment, and it can bear no delay.
     fn default() -> Outlook {
         let (next, nought) = (Forecast::ANY_MOMENT, Nanos::ZERO);
-        Outlook { next, busy_until: nought, slack: nought, deadline: None, solo: false }
+        Outlook { next, busy_until: nought, slack: nought, lull: nought, deadline: None, solo: false }
     }
 }
 
@@ -59,6 +61,7 @@ pub(crate) struct Foreseen {
     likely: AtomicU64,
     busy_until: AtomicU64,
     slack: AtomicU64,
+    lull: AtomicU64,
     /// Nought: none.
     deadline: AtomicU64,
     flags: AtomicU64,
@@ -74,6 +77,7 @@ impl Foreseen {
             (&self.likely, outlook.next.likely.0),
             (&self.busy_until, outlook.busy_until.0),
             (&self.slack, outlook.slack.0),
+            (&self.lull, outlook.lull.0),
             (&self.deadline, outlook.deadline.map_or(0, |deadline| deadline.0.max(1))),
             (&self.flags, if outlook.solo { SOLO } else { 0 }),
         ];
@@ -88,6 +92,7 @@ impl Foreseen {
             next: Forecast { early: of(&self.early), likely: of(&self.likely) },
             busy_until: of(&self.busy_until),
             slack: of(&self.slack),
+            lull: of(&self.lull),
             deadline: (deadline != Nanos::ZERO).then_some(deadline),
             solo: self.flags.load(Ordering::Relaxed) & SOLO != 0,
         }

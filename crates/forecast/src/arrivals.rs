@@ -11,7 +11,7 @@
 //! A forecast that is asked for while the tenant is idle takes into account that it has been idle so far: only spans that
 //! are longer are considered. After a span longer than all that are known, the next request may come at any moment.
 
-use model::{Forecast, Nanos};
+use model::{Forecast, LONGEST_LULL, Nanos};
 
 use crate::calibration::{Calibration, Record, Span};
 use crate::recent::Recent;
@@ -27,6 +27,10 @@ const AT_ONCE: Nanos = Nanos::from_micros(50);
 const IN_LINE: u32 = 16;
 /// When a request comes, at most so many forecasts are scored that could have been made while it was waited for.
 const ASKED_AGAIN: usize = 4;
+
+/// What it costs if best-effort work begins between two requests and has to leave at once. On an H200 it takes best-effort work some 100 µs to
+/// go and come, and the next request waits for up to that; a request's time counts twice.
+const FALSE_START: Nanos = Nanos::from_micros(300);
 
 /// How regularly requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +131,18 @@ impl Arrivals {
     /// When the next request comes, as far as it is known now.
     pub fn next(&self, now: Nanos) -> Forecast {
         self.span(now).map_or(Forecast::ANY_MOMENT, |span| span.from(now))
+    }
+
+    /// For how long after a request the next one is worth waiting for. A server that has requests waiting still needs a moment between
+    /// two of them; whoever starts in there only has to be stopped again.
+    pub fn lull(&self) -> Nanos {
+        let pauses = &self.pauses.all;
+        if !pauses.is_enough() {
+            return Nanos::ZERO;
+        }
+        // The next pause of a kind may be the longest of its kind.
+        let patience = pauses.patience(FALSE_START, LONGEST_LULL);
+        (patience + patience.scaled(1, 8)).min(LONGEST_LULL)
     }
 
     pub fn rhythm(&self) -> Rhythm {

@@ -119,6 +119,27 @@ impl<const N: usize> Recent<N> {
         self.longer_than(passed).len()
     }
 
+    /// For how long to wait for a span like these to end before doing something else, if to turn to that and back costs `price`;
+    /// `most` at the most. Who waits longer than that for spans that are short, or at all for one that is long, loses the time. Of all the
+    /// waits that would have caught one span more, it is the one that would have cost least. Nought: it was never worth it.
+    pub fn patience(&self, price: Nanos, most: Nanos) -> Nanos {
+        let left_behind = |count: usize, each: Nanos| each.0.saturating_mul(count as u64);
+        let (mut waited, mut patience) = (Nanos::ZERO, Nanos::ZERO);
+        let mut least = left_behind(self.len(), price);
+        for (&lack, longer) in self.known().iter().zip((0..self.len()).rev()) {
+            let span = span(lack);
+            if span > most {
+                break;
+            }
+            waited += span;
+            let cost = waited.0.saturating_add(left_behind(longer, span + price));
+            if cost < least {
+                (least, patience) = (cost, span);
+            }
+        }
+        patience
+    }
+
     fn longer_than(&self, passed: Nanos) -> &[u16] {
         let known = self.known();
         if passed == Nanos::ZERO {

@@ -176,6 +176,25 @@ fn what_follows_a_short_pause_is_told_from_what_follows_a_long_one() {
 }
 
 #[test]
+fn a_server_that_takes_a_moment_between_two_requests_is_waited_for() {
+    let us = Nanos::from_micros;
+    // Bursts of four, five milliseconds apart; between two of a burst the server is busy with something else.
+    let lull = |between: Nanos| {
+        let (mut arrivals, mut now) = (Arrivals::new(), us(5_000));
+        for request in 0..400u64 {
+            arrivals.began(now);
+            arrivals.ended(now + us(600));
+            now += us(600) + if request % 4 == 3 { us(5_000) } else { between + us(request % 7) };
+        }
+        arrivals.lull()
+    };
+    let waited = lull(us(140));
+    assert!(waited >= us(146) && waited <= us(170), "{waited}");
+    assert_eq!(lull(us(1_000)), Nanos::ZERO, "that is a gap to be used");
+    assert_eq!(Arrivals::new().lull(), Nanos::ZERO);
+}
+
+#[test]
 fn after_a_pause_longer_than_any_the_next_request_may_come_at_any_moment() {
     let mut clients = Clients::new(1);
     for _ in 0..50 {

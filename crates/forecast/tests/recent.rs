@@ -62,7 +62,34 @@ fn when_more_has_passed_than_was_ever_seen_it_may_be_any_moment() {
     assert_eq!(recent.tenth_after(1, Nanos::MAX), Nanos::MAX);
 }
 
+#[test]
+fn patience_lasts_for_short_spans_and_not_for_long_ones() {
+    let us = Nanos::from_micros;
+    let patience = |spans: &[u64]| {
+        let mut recent = Recent::<99>::new();
+        spans.iter().for_each(|&span| recent.observe(us(span)));
+        recent.patience(us(300), us(500)).0.div_ceil(1_000)
+    };
+    assert_eq!(patience(&[5_000, 7_000, 9_000, 4_000]), 0, "nothing comes soon");
+    assert_eq!(patience(&[140, 150, 5_000, 130, 145, 7_000, 138, 142, 9_000]), 150);
+    assert_eq!(patience(&[150, 5_000, 7_000, 9_000, 6_000]), 0, "one of five is not worth it");
+    assert_eq!(patience(&[10, 20, 30, 600, 600, 600]), 30, "those are longer than anybody waits");
+}
+
 proptest! {
+    #[test]
+    fn no_other_patience_would_have_cost_less(
+        spans in prop::collection::vec(1u64..2_000, 1..=99), price in 1u64..500, other in 0u64..1_000,
+    ) {
+        let mut recent = Recent::<99>::new();
+        spans.iter().for_each(|&span| recent.observe(Nanos(span)));
+        let cost = |wait: u64| spans.iter().map(|&span| if span <= wait { span } else { wait + price }).sum::<u64>();
+        let patience = recent.patience(Nanos(price), Nanos(1_000)).0;
+        prop_assert!(patience <= 1_000);
+        // Each span is known within a thousandth.
+        prop_assert!(cost(patience) * 998 <= cost(other) * 1_000 + 2_000 * 998, "{patience} {other}");
+    }
+
     /// As long as there is room nothing is lost, so what is said is exact but for the step of the scale.
     #[test]
     fn what_fits_is_known_exactly(spans in prop::collection::vec(any::<u64>(), 9..=99), passed: u64, tenths in 1u32..=9) {

@@ -20,3 +20,7 @@ impl Forecast {
         self != Forecast::ANY_MOMENT
     }
 }
+
+/// How long best-effort work waits at most for a latency tenant's next request, when it has been seen that it pays: longer than servers take
+/// from one request to the next if both are there, and short enough that whoever claims to need it keeps nobody away.
+pub const LONGEST_LULL: Nanos = Nanos::from_micros(500);

@@ -17,7 +17,7 @@ mod time;
 pub use bytes::{Bytes, NoSize};
 pub use class::{Class, Domain, UnknownWord};
 pub use dials::{Dials, Kind};
-pub use forecast::Forecast;
+pub use forecast::{Forecast, LONGEST_LULL};
 pub use geometry::Dim3;
 pub use kernel::{Geometry, Kernel, KernelId, ModuleHash, Rung, Site};
 pub use time::{Nanos, NoSpan};

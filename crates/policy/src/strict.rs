@@ -2,12 +2,13 @@
 //!
 //! The plain promise: while a request is under way, nobody else is on the GPU, not even between two of its kernels. When the
 //! last one is done, best-effort work stays away for a while yet, `quiet`: requests come in bursts, and whoever starts at once
-//! only has to be stopped again. After that anything may run, however long it takes to stop: what arrives next waits
+//! only has to be stopped again. Where the tenant has been seen to need longer between two requests that were both there
+//! (`Latency::lull`), it is that long. After that anything may run, however long it takes to stop: what arrives next waits
 //! for that, and for nothing else.
 //!
-//! It needs no forecast, no profile and no objective, so it is what the other policies come back to where they know nothing.
+//! It needs no profile and no objective, so it is what the other policies come back to where they know nothing.
 
-use model::Nanos;
+use model::{LONGEST_LULL, Nanos};
 
 use crate::grant;
 use crate::{Activity, Decision, Latency, View, Why};
@@ -31,13 +32,14 @@ pub(crate) fn quiet_until(view: &View) -> Option<Nanos> {
 
 /// When the last window of this length ends, if one is open.
 pub(crate) fn ended(latency: &[Latency], quiet: Nanos, now: Nanos) -> Option<Nanos> {
-    latency.iter().filter_map(|tenant| window(&tenant.activity, quiet, now)).max()
+    latency.iter().filter_map(|tenant| window(tenant, quiet, now)).max()
 }
 
-/// When the window that opened with the end of a tenant's work ends. The end of work may lie a little ahead, for clocks of
+/// When the window that opened with the end of a tenant's work ends. It is bounded, whatever the tenant says of itself. The end of work may lie a little ahead, for clocks of
 /// two processes are compared; one that lies further ahead than a window is nonsense, and opens none.
-pub(crate) fn window(activity: &Activity, quiet: Nanos, now: Nanos) -> Option<Nanos> {
-    let Activity::Idle { since: Some(since) } = *activity else { return None };
+pub(crate) fn window(tenant: &Latency, quiet: Nanos, now: Nanos) -> Option<Nanos> {
+    let Activity::Idle { since: Some(since) } = tenant.activity else { return None };
+    let quiet = quiet.max(tenant.lull.min(LONGEST_LULL));
     let end = since + quiet;
     (now < end && since <= now + quiet).then_some(end)
 }

@@ -30,6 +30,8 @@ pub struct Latency {
     pub slack: Nanos,
     /// How long its requests take, half of them; nought: not known.
     pub usual: Nanos,
+    /// For how long after a request its next one is worth waiting for; nought: not known.
+    pub lull: Nanos,
     /// When the request in progress must be answered.
     pub deadline: Option<Nanos>,
     /// Whether the request in progress, or the next one when there is none, was chosen to be seen alone.

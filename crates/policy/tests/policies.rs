@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Scene, active, best_effort, dials, expected, latency, us};
-use model::{Dials, Forecast, Kind, Nanos};
+use model::{Dials, Forecast, Kind, LONGEST_LULL, Nanos};
 use policy::gaps::{OUTSTANDING, Piece, best_fit};
 use policy::{Activity, BestEffort, Decision, Latency, Outstanding, Who, Why};
 
@@ -62,6 +62,18 @@ fn strict_stays_away_from_requests_and_a_while_longer() {
     assert_eq!((nobody(fresh), fresh.again), (Why::Quiet, NOW + quiet.scaled(1, 2)));
     let long_ago = scene(Kind::Strict, idle_since(NOW - quiet)).decide();
     assert_eq!((long_ago.who, long_ago.longest), (Who::All, Nanos::MAX));
+}
+
+#[test]
+fn a_tenant_that_is_slow_from_one_request_to_the_next_is_waited_for_but_not_for_ever() {
+    let idle = |lull, since| Latency { lull, ..idle_since(NOW - since) };
+    for kind in [Kind::Strict, Kind::Gaps, Kind::Slo] {
+        let at = |lull, since| scene(kind, idle(lull, since)).decide();
+        assert_eq!(nobody(at(us(200), us(150))), Why::Quiet, "{kind:?}");
+        assert_eq!(at(us(200), us(201)).who, Who::All, "{kind:?}");
+        assert_eq!(at(us(10), us(79)).who, Who::Nobody, "{kind:?}: the dial says more");
+        assert_eq!(at(Nanos::MAX, LONGEST_LULL).who, Who::All, "{kind:?}: whatever it says of itself");
+    }
 }
 
 #[test]

@@ -4,7 +4,12 @@ use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use model::Nanos;
+
 use crate::next;
+
+/// How much later than asked a thread of ours may wake.
+const TIMER_SLACK: Nanos = Nanos::from_micros(1);
 
 /// Starts a thread that nobody waits for. `false` if there can be none.
 pub fn start(work: extern "C" fn(*mut c_void) -> *mut c_void, argument: *mut c_void) -> bool {
@@ -41,6 +46,9 @@ fn without_signals<T>(work: impl FnOnce() -> T) -> T {
 pub fn begin(name: &CStr) {
     // SAFETY: the name of the calling thread, as a short C string.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    // Unasked, the kernel lets a sleeper lie for 50 µs more than he wanted: longer than most waits between two looks at a resume.
+    // SAFETY: a setting of the calling thread, in nanoseconds.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK.0 as libc::c_ulong) };
     let mut mode = cuda_abi::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: a place for the mode, which is of this thread only.
     let _ = unsafe { next::call::cuThreadExchangeStreamCaptureMode(&mut mode) };

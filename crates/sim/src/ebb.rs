@@ -50,6 +50,8 @@ struct Known {
     /// What a request takes alone, half of the time and nine times of ten.
     median: Nanos,
     usual: Nanos,
+    /// For how long after a request the next is worth waiting for, as of the last look.
+    lull: Nanos,
 }
 
 impl Ebb {
@@ -147,6 +149,7 @@ impl Known {
             next,
             slack: self.slack(facts, now),
             usual: self.median,
+            lull: self.lull,
             deadline: facts.due.zip(facts.slo).map(|(due, slo)| due + slo),
             solo: self.alone,
         }
@@ -210,6 +213,7 @@ impl Known {
             Some(Typical { p50: sketch.quantile(500)?, p99: sketch.quantile(990)? })
         };
         let known = self.solo.slowdown().is_some();
+        self.lull = self.arrivals.lull();
         self.median = self.solo.all().quantile(500).unwrap_or_default();
         self.usual = self.solo.alone().quantile(900).unwrap_or_default();
         Report {

@@ -98,7 +98,7 @@ fn during(tenant: &Latency, view: &View) -> Limit {
 
 /// While it waits for its next request.
 fn between(tenant: &Latency, view: &View) -> Limit {
-    if let Some(end) = strict::window(&tenant.activity, view.dials.quiet, view.now) {
+    if let Some(end) = strict::window(tenant, view.dials.quiet, view.now) {
         let (longest, why) = beside(tenant, view, Why::Quiet);
         return Limit { longest, until: Nanos::ZERO, again: end, why };
     }

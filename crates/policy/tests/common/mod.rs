@@ -24,6 +24,7 @@ pub fn latency(seat: u32) -> Latency {
         next: Forecast::ANY_MOMENT,
         slack: Nanos::ZERO,
         usual: Nanos::ZERO,
+        lull: Nanos::ZERO,
         deadline: None,
         solo: false,
     }
@@ -115,12 +116,12 @@ pub fn any_latency() -> impl Strategy<Value = Latency> {
     let rest = (
         nanos(),
         any_forecast(),
-        [nanos(), nanos()],
+        [nanos(), nanos(), nanos()],
         proptest::option::of(nanos()),
         proptest::bool::weighted(0.1),
     );
     (0u32..4, 0u32..=9, any_activity(), rest).prop_map(
-        |(seat, priority, activity, (busy_until, next, [slack, usual], deadline, solo))| Latency {
+        |(seat, priority, activity, (busy_until, next, [slack, usual, lull], deadline, solo))| Latency {
             seat,
             priority,
             activity,
@@ -128,6 +129,7 @@ pub fn any_latency() -> impl Strategy<Value = Latency> {
             next,
             slack,
             usual,
+            lull,
             deadline,
             solo,
         },

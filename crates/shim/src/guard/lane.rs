@@ -24,13 +24,14 @@ use crate::tenancy::key::{self, Key};
 
 /// How many places a stream may lie in.
 const NEAR: usize = 8;
-/// Launches and gates in flight in one lane. Fewer than the driver's own queue takes: nothing must wait inside the driver, where it
-/// would hold locks, for a stream that stands at a gate. That one has room for 1,020 launches, gates, copies and fills together, on an H200
-/// and as a client of MPS alike.
-const MOST_IN_FLIGHT: u32 = 384;
-const MOST_GATES: u32 = 64;
-/// Copies and fills behind a gate that holds.
-const MOST_BEHIND: u32 = 384;
+/// What may lie in one stream at once. The driver's own queue takes 1,020 entries, on an H200 and as a client of MPS alike: a launch, a gate,
+/// a copy, a fill and an event that is timed are one each (`benchmarks/guard/programs/gates.cu`). Nothing must wait inside the driver, where
+/// it would hold locks, for a stream that stands at a gate. What is left is for what nobody counts: events of the program's own, and copies
+/// that it puts before it is known that somebody stops it.
+const MOST_ENTRIES: u32 = 840;
+/// Gates of which it is known how many entries lie before them: all that may be in a stream, and a power of two, for numbers come round.
+const GATES_KNOWN: usize = 1024;
+const _: () = assert!(GATES_KNOWN.is_power_of_two() && GATES_KNOWN > MOST_ENTRIES as usize);
 /// What lies between the launch that is cut and the next gate is turned away, launch by launch and block by block, and keeps the GPU
 /// busy meanwhile: on an H200 so long. A gate costs it 3 µs, and is put as soon as there would be so much to turn away.
 const TURNED_AWAY: Nanos = Nanos::from_micros(2);
@@ -69,14 +70,14 @@ pub struct State {
     lock: Lock,
     /// The number of the last gate that was put.
     gates: AtomicU32,
-    /// The number of the last one that waits for the stop word as well, and how much besides launches was put behind it.
+    /// The number of the last one that waits for the stop word as well.
     held: AtomicU32,
-    behind: AtomicU32,
+    /// Entries of the stream, ever, and how many there were up to each of the last gates.
+    entries: AtomicU32,
+    entries_at: [AtomicU32; GATES_KNOWN],
     /// Launches behind the last gate, and how long it would take to turn them away, in nanoseconds.
     ungated: AtomicU32,
     turned_away: AtomicU64,
-    /// Launches whose records are kept.
-    in_flight: AtomicU32,
     pub last: Last,
     pub ring: Ring,
     pub cursor: Cursor,
@@ -90,14 +91,26 @@ impl State {
             lock: Lock::new(),
             gates: AtomicU32::new(0),
             held: AtomicU32::new(0),
-            behind: AtomicU32::new(0),
+            entries: AtomicU32::new(0),
+            entries_at: [const { AtomicU32::new(0) }; GATES_KNOWN],
             ungated: AtomicU32::new(0),
             turned_away: AtomicU64::new(0),
-            in_flight: AtomicU32::new(0),
             last: Last::new(),
             ring: Ring::new(),
             cursor: Cursor::new(),
         }
+    }
+
+    /// So many entries more are in the stream; how many there were ever. Whoever counts has the lock, so it need not be done in one step.
+    pub fn count(&self, entries: u32) -> u32 {
+        let all = self.entries.load(Ordering::Relaxed).wrapping_add(entries);
+        self.entries.store(all, Ordering::Relaxed);
+        all
+    }
+
+    /// How many entries there were up to a gate.
+    fn entries_at(&self, gate: u32) -> &AtomicU32 {
+        &self.entries_at[gate as usize % GATES_KNOWN]
     }
 
     pub fn in_child(&self) {
@@ -174,7 +187,7 @@ impl Lane {
         }
         self.site.marks.give_back(self.number as u32, &state.cursor);
         self.site.control.set_counts(self.number, 0);
-        [&state.gates, &state.held, &state.ungated, &state.in_flight]
+        [&state.gates, &state.held, &state.ungated, &state.entries, state.entries_at(0)]
             .into_iter()
             .for_each(|count| count.store(0, Ordering::Relaxed));
         state.last.clear();
@@ -213,10 +226,6 @@ impl Lane {
         self.state().lock.acquire()
     }
 
-    pub fn in_flight(self) -> u32 {
-        self.state().in_flight.load(Ordering::Relaxed)
-    }
-
     /// The number of the last gate that was put.
     pub fn gates(self) -> u32 {
         self.state().gates.load(Ordering::Relaxed)
@@ -237,8 +246,7 @@ impl Lane {
     /// One more launch is in the stream, of so many blocks. Whether there should be a gate behind it. Under the lock.
     pub fn entered(self, blocks: u64) -> bool {
         let state = self.state();
-        // Whoever writes it has the lock, so it need not be done in one step.
-        state.in_flight.store(self.in_flight() + 1, Ordering::Relaxed);
+        state.count(1);
         let first = state.ungated.fetch_add(1, Ordering::Relaxed) == 0;
         if first {
             self.site.ungated.put(self.number);
@@ -272,13 +280,15 @@ impl Lane {
         if self.key() != key {
             return false;
         }
-        let (state, held) = (self.state(), self.state().held.load(Ordering::Relaxed));
-        if held != self.gates() || self.is_ungated() || self.has_passed(held) {
-            return self.put(true, here);
+        if self.is_full() {
+            return false;
         }
-        let behind = state.behind.load(Ordering::Relaxed);
-        state.behind.store((behind + 1).min(MOST_BEHIND), Ordering::Relaxed);
-        behind < MOST_BEHIND
+        let held = self.state().held.load(Ordering::Relaxed);
+        if (held != self.gates() || self.is_ungated() || self.has_passed(held)) && !self.put(true, here) {
+            return false;
+        }
+        self.state().count(1);
+        true
     }
 
     /// The same for launches, under the lock: it is enough that something before them waits.
@@ -306,12 +316,12 @@ impl Lane {
             crate::log::say!("no gate could be put: {result:?}");
             return false;
         }
+        let entries = state.count(1);
+        // Before the gate's number: who finds that it was passed wants to know.
+        state.entries_at(gate).store(entries, Ordering::Relaxed);
         state.gates.store(gate, Ordering::Release);
         state.last.clear();
         if holds {
-            if !is_pending(state.held.load(Ordering::Relaxed), gate, self.passed()) {
-                state.behind.store(0, Ordering::Relaxed);
-            }
             state.held.store(gate, Ordering::Relaxed);
         }
         self.has_none_ungated();
@@ -327,31 +337,28 @@ impl Lane {
 
     /// Forgets launches that are known to be whole. Under the lock.
     pub fn free(self) {
-        let state = self.state();
-        let freed = state.ring.free(self.passed());
-        if freed != 0 {
-            state.in_flight.store(self.in_flight().wrapping_sub(freed), Ordering::Relaxed);
+        self.state().ring.free(self.passed());
+    }
+
+    /// Waits while too much of the lane is in its stream: until the oldest gate is passed.
+    pub fn make_room(self) {
+        if self.is_full() {
+            let _ = self.wait_for_oldest();
         }
     }
 
-    /// Waits while too much of the lane is in flight: until the oldest gate is passed.
-    pub fn make_room(self) {
-        if !self.is_full() {
-            return;
-        }
-        if let Some(_held) = self.lock() {
-            self.free();
-        }
-        if self.is_full() {
-            self.gate();
-            if let Some(gate) = oldest(self.gates(), self.passed()) {
-                self.wait_for(gate);
-            }
-        }
+    /// Waits until the oldest gate is passed. `None`: all of them were, or this one never will be.
+    pub fn wait_for_oldest(self) -> Option<()> {
+        self.gate();
+        let gate = oldest(self.gates(), self.passed())?;
+        self.wait_for(gate);
+        self.has_passed(gate).then_some(())
     }
 
     fn is_full(self) -> bool {
-        self.in_flight() >= MOST_IN_FLIGHT || self.gates().wrapping_sub(self.passed()) >= MOST_GATES
+        let state = self.state();
+        let before = state.entries_at(self.passed()).load(Ordering::Relaxed);
+        state.entries.load(Ordering::Relaxed).wrapping_sub(before) >= MOST_ENTRIES
     }
 
     pub fn has_passed(self, gate: u32) -> bool {

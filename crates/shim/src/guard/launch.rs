@@ -26,6 +26,8 @@ use super::marks::Wish;
 use super::record::{self, Attribute, Launch};
 use super::{alone, certificate, mode, order, site, storm, verify};
 use crate::frames::Frame;
+use crate::lock::Held;
+use crate::tenancy::key::Key;
 use crate::twins::sample::{self, Candidate, Timing};
 use crate::twins::{self, Twin};
 use crate::watch::Watch;
@@ -314,21 +316,9 @@ fn enter(request: &Request, watch: &Watch, twin: &Twin, launch: &mut Launch) -> 
         twin.find_function(lane.site.home());
     }
     launch.function = twin.function.within(lane.site.home());
-    let Some(held) = lane.lock() else { return Guarded::No };
-    if lane.key() != key {
-        // Somebody has taken the place since.
-        return Guarded::No;
-    }
-    if is_stopped {
-        lane.hold_back(&here);
-    }
-    lane.free();
-    let Some(cleared) = place_marks(lane, launch) else { return Guarded::No };
+    let Some(place) = find_place(lane, key, launch, is_stopped, &here) else { return Guarded::No };
+    let Place { held, cleared } = place;
     let state = lane.state();
-    let gate = lane.gates().wrapping_add(1);
-    if state.ring.push(launch, gate).is_none() {
-        return Guarded::No;
-    }
     let timing = match sample::is_on(true) {
         true => sample::before(Candidate {
             frame: launch.frame,
@@ -339,6 +329,8 @@ fn enter(request: &Request, watch: &Watch, twin: &Twin, launch: &mut Launch) -> 
         }),
         false => None,
     };
+    // An event before it and one behind.
+    state.count(u32::from(timing.is_some()) * 2);
     let overlaps = state.last.followed_by(launch.overlaps, cleared || timing.is_some());
     let made = hand_over(lane, twin, launch, overlaps);
     if let Some(timing) = timing {
@@ -358,6 +350,39 @@ fn enter(request: &Request, watch: &Watch, twin: &Twin, launch: &mut Launch) -> 
     }
     drop(held);
     Guarded::Yes
+}
+
+/// Where a launch is kept, for as long as it may have to be made again.
+struct Place {
+    held: Held<'static>,
+    /// Whether its marks had to be cleared, in the stream.
+    cleared: bool,
+}
+
+/// Keeps a launch. If there is no room for it, that of others comes free as they are seen to be whole: to launch it unguarded
+/// instead would be to have something in the way of requests that cannot be stopped.
+fn find_place(lane: Lane, key: Key, launch: &mut Launch, is_stopped: bool, here: &Here) -> Option<Place> {
+    loop {
+        let held = lane.lock()?;
+        if lane.key() != key {
+            // Somebody has taken the place since.
+            return None;
+        }
+        if is_stopped {
+            lane.hold_back(here);
+        }
+        lane.free();
+        if let Some(cleared) = place_marks(lane, launch) {
+            // Counted also if there is no room for the record.
+            lane.state().count(u32::from(cleared));
+            let gate = lane.gates().wrapping_add(1);
+            if lane.state().ring.push(launch, gate).is_some() {
+                return Some(Place { held, cleared });
+            }
+        }
+        drop(held);
+        lane.wait_for_oldest()?;
+    }
 }
 
 /// Whether the driver is to be asked what a twin is called in the context of a lane: it answers in the thread's own.

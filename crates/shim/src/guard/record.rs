@@ -174,8 +174,8 @@ impl Launch {
     }
 }
 
-/// Words of a ring. Half a megabyte, of which only what is used is ever touched.
-const CAPACITY: usize = 1 << 16;
+/// Words of a ring. A megabyte, of which only what is used is ever touched.
+const CAPACITY: usize = 1 << 17;
 /// Words of a record before its attributes and parameters.
 const HEAD: usize = 9;
 

@@ -86,6 +86,7 @@ const NOBODY: Latency = Latency {
     next: Forecast::ANY_MOMENT,
     slack: Nanos::ZERO,
     usual: Nanos::ZERO,
+    lull: Nanos::ZERO,
     deadline: None,
     solo: false,
 };
@@ -116,6 +117,7 @@ fn in_view(tenant: LatencySeat) -> Latency {
         next: tenant.outlook.next,
         slack: tenant.outlook.slack,
         usual: tenant.usual,
+        lull: tenant.outlook.lull,
         deadline: tenant.outlook.deadline,
         solo: tenant.outlook.solo,
     }

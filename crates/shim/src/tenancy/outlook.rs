@@ -38,6 +38,8 @@ struct State {
     /// What a request may take, and what it takes alone nine times of ten.
     limit: Option<Nanos>,
     usual: Nanos,
+    /// For how long after a request the next is worth waiting for.
+    lull: Nanos,
     /// Whether the limit is an objective that somebody has set.
     promised: bool,
 }
@@ -52,6 +54,7 @@ impl Prospect {
             requests: 0,
             limit: None,
             usual: Nanos::ZERO,
+            lull: Nanos::ZERO,
             promised: false,
         };
         Prospect { state: Mutex::new(state), alone: AtomicU64::new(0) }
@@ -75,6 +78,7 @@ impl Prospect {
             next: Forecast::ANY_MOMENT,
             busy_until: Nanos::MAX,
             slack: state.slack(),
+            lull: state.lull,
             deadline,
             solo: state.chosen,
         });
@@ -99,6 +103,7 @@ impl Prospect {
             next: state.next(now),
             busy_until: now,
             slack: state.slack(),
+            lull: state.lull,
             deadline: None,
             solo: state.chosen,
         });
@@ -136,6 +141,7 @@ impl State {
         self.limit = slo::aim(&report).limit();
         self.promised = matches!(slo::aim(&report), Aim::Slo(_));
         let usual = self.solo.alone().quantile(900).filter(|_| known);
+        self.lull = self.arrivals.lull();
         self.usual = usual.or_else(|| self.solo.all().quantile(900)).unwrap_or(Nanos::ZERO);
     }
 }
