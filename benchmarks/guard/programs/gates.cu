@@ -29,12 +29,14 @@ __global__ void spin(long long cycles) {
   }
 }
 
+template <int BYTES>
 struct Parameters {
   long long cycles;
-  char rest[1000];
+  char rest[BYTES - 8];
 };
 
-__global__ void spin_with(Parameters parameters) {
+template <int BYTES>
+__global__ void spin_with(Parameters<BYTES> parameters) {
   long long begin = clock64();
   while (clock64() - begin < parameters.cycles) {
   }
@@ -151,6 +153,14 @@ static void depth(const char *what, std::function<void(CUstream, int)> put) {
   fflush(stdout);
 }
 
+template <int BYTES>
+static void depth_with() {
+  char what[64];
+  snprintf(what, sizeof what, "launches with parameters of %d bytes", BYTES);
+  Parameters<BYTES> parameters = {1000};
+  depth(what, [&](CUstream stream, int) { spin_with<BYTES><<<1, 32, 0, stream>>>(parameters); });
+}
+
 static void depths() {
   CUdeviceptr from, to;
   void *pinned;
@@ -160,10 +170,8 @@ static void depths() {
   CUevent timed, plain;
   CHECK_DRIVER(cuEventCreate(&timed, CU_EVENT_DEFAULT));
   CHECK_DRIVER(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
-  Parameters parameters = {1000};
   depth("launches", [](CUstream stream, int) { spin<<<1, 32, 0, stream>>>(1000); });
-  depth("launches with parameters of 1,008 bytes",
-        [&](CUstream stream, int) { spin_with<<<1, 32, 0, stream>>>(parameters); });
+  depth_with<512>(), depth_with<1024>(), depth_with<1536>(), depth_with<2048>(), depth_with<4000>();
   depth("launches that may begin early", [](CUstream stream, int) {
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;

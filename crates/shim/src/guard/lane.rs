@@ -26,9 +26,10 @@ use crate::tenancy::key::{self, Key};
 const NEAR: usize = 8;
 /// What may lie in one stream at once. The driver's own queue takes 1,020 entries, on an H200 and as a client of MPS alike: a launch, a gate,
 /// a copy, a fill and an event that is timed are one each (`benchmarks/guard/programs/gates.cu`). Nothing must wait inside the driver, where
-/// it would hold locks, for a stream that stands at a gate. What is left is for what nobody counts: events of the program's own, and copies
-/// that it puts before it is known that somebody stops it.
+/// it would hold locks, for a stream that stands at a gate. Some are left for what several threads put at once.
 const MOST_ENTRIES: u32 = 840;
+/// Of several streams two may share a queue.
+const MOST_OF_SEVERAL: u32 = MOST_ENTRIES / 2;
 /// Gates of which it is known how many entries lie before them: all that may be in a stream, and a power of two, for numbers come round.
 const GATES_KNOWN: usize = 1024;
 const _: () = assert!(GATES_KNOWN.is_power_of_two() && GATES_KNOWN > MOST_ENTRIES as usize);
@@ -280,15 +281,18 @@ impl Lane {
         if self.key() != key {
             return false;
         }
-        if self.is_full() {
+        if self.is_full() && !self.has_passed(self.gates()) {
             return false;
         }
         let held = self.state().held.load(Ordering::Relaxed);
-        if (held != self.gates() || self.is_ungated() || self.has_passed(held)) && !self.put(true, here) {
-            return false;
-        }
+        let is_held = held == self.gates() && !self.is_ungated() && !self.has_passed(held);
+        is_held || self.put(true, here)
+    }
+
+    /// Something that is neither a launch of ours nor a gate comes into the stream.
+    pub fn count(self) {
+        let _held = self.lock();
         self.state().count(1);
-        true
     }
 
     /// The same for launches, under the lock: it is enough that something before them waits.
@@ -302,7 +306,12 @@ impl Lane {
     /// A gate, which waits for the stop word too if it `holds`. Under the lock.
     fn put(self, holds: bool, here: &Here) -> bool {
         let (state, control) = (self.state(), &self.site.control);
-        let gate = state.gates.load(Ordering::Relaxed).wrapping_add(1);
+        let last = state.gates.load(Ordering::Relaxed);
+        let gate = last.wrapping_add(1);
+        if self.has_passed(last) {
+            // Nothing that lies in the stream by now waits for us, but for the few launches since that gate.
+            state.entries_at(last).store(state.count(0), Ordering::Relaxed);
+        }
         let mut operations = Operations::new()
             .write(control.arrived(self.number).1, gate)
             .wait_for_zero(control.away(self.number));
@@ -358,7 +367,9 @@ impl Lane {
     fn is_full(self) -> bool {
         let state = self.state();
         let before = state.entries_at(self.passed()).load(Ordering::Relaxed);
-        state.entries.load(Ordering::Relaxed).wrapping_sub(before) >= MOST_ENTRIES
+        let alone = self.site.used.but(self.number).next().is_none();
+        let most = if alone { MOST_ENTRIES } else { MOST_OF_SEVERAL };
+        state.entries.load(Ordering::Relaxed).wrapping_sub(before) >= most
     }
 
     pub fn has_passed(self, gate: u32) -> bool {

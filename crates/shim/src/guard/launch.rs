@@ -121,7 +121,7 @@ unsafe fn launch(
         }
     }
     let _inside = tenancy::admit(|| order::hold(per_thread, [Some(stream)]));
-    order::before(order::Touch::Streams, per_thread, [Some(stream)]);
+    order::before(order::Touch::Work, per_thread, [Some(stream)]);
     let result = {
         let _alone = alone::before_launch(function);
         let timing = if sample::is_on(mode::is_on()) { timed(&request()) } else { None };

@@ -18,7 +18,9 @@ use crate::watch;
 /// What a call touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
-    /// The streams among its arguments, if there are any.
+    /// The streams among its arguments, if there are any: they are given something to do.
+    Work,
+    /// The same streams, but they are only waited for, or asked whether they are done.
     Streams,
     /// Nothing, though there may be a stream among its arguments: it asks about it, or about a capture.
     Nothing,
@@ -45,6 +47,9 @@ const ASK: &[&str] = &[
     // They see to it themselves.
     "cuLaunchKernel",
 ];
+
+/// Nothing comes into the stream by these. Names begin so.
+const WAIT: &[&str] = &["cuStreamQuery", "cuStreamSynchronize"];
 
 /// Work for streams that are not named, or are named out of our sight; and a capture, which nothing may disturb once it
 /// has begun.
@@ -97,7 +102,7 @@ pub const fn touch(name: &str) -> Touch {
     }
     // What is asynchronous names its stream.
     if contains(name, "Async") {
-        return Touch::Streams;
+        return Touch::Work;
     }
     if begins_one(name, END) {
         return Touch::Ends;
@@ -108,7 +113,7 @@ pub const fn touch(name: &str) -> Touch {
     if begins_one(name, &["cuMemset"]) || is(name, "cuLaunch") || is(name, "cuLaunchGrid") {
         return Touch::Default;
     }
-    Touch::Streams
+    if begins_one(name, WAIT) { Touch::Streams } else { Touch::Work }
 }
 
 pub const fn begins_one(name: &str, beginnings: &[&str]) -> bool {
@@ -154,16 +159,17 @@ pub fn stream_in<T: Any>(argument: &T) -> Option<CUstream> {
     (argument as &dyn Any).downcast_ref::<CUstream>().copied()
 }
 
-/// A call is about to be made: sees to it that what it touches is found whole. Costs a load while nothing is guarded.
+/// A call is about to be made: sees to it that what it touches is found whole, and that there is room for it in its stream. Costs a load
+/// while nothing is guarded.
 #[inline(always)]
 pub fn before<const N: usize>(touch: Touch, per_thread: bool, streams: [Option<CUstream>; N]) {
-    let waits = matches!(touch, Touch::AtOnce | Touch::Ends | Touch::EndsStreams);
+    let gates_suffice = matches!(touch, Touch::Streams | Touch::Everything);
     let concerned = match touch {
         Touch::Nothing => false,
-        Touch::Streams | Touch::EndsStreams => streams.iter().any(Option::is_some),
+        Touch::Work | Touch::Streams | Touch::EndsStreams => streams.iter().any(Option::is_some),
         Touch::Default | Touch::Everything | Touch::AtOnce | Touch::Ends => true,
     };
-    if concerned && if waits { site::any() } else { lane::any_ungated() } {
+    if concerned && if gates_suffice { lane::any_ungated() } else { site::any() } {
         see_to(touch, per_thread, &streams);
     }
 }
@@ -174,8 +180,11 @@ fn see_to(touch: Touch, per_thread: bool, streams: &[Option<CUstream>]) {
     // Needed also when hooks are off already: something may still be cut.
     let done = panic::catch_unwind(AssertUnwindSafe(|| match touch {
         Touch::Nothing => {}
-        Touch::Streams => streams().for_each(|stream| before_stream(stream, per_thread)),
-        Touch::Default => before_stream(std::ptr::null_mut(), per_thread),
+        Touch::Work => streams().for_each(|stream| before_work(stream, per_thread)),
+        Touch::Streams => streams().for_each(|stream| {
+            before_stream(stream, per_thread);
+        }),
+        Touch::Default => before_work(std::ptr::null_mut(), per_thread),
         Touch::Everything => gate_all(),
         Touch::AtOnce => wait_for_default(per_thread),
         Touch::Ends => wait_for_all(),
@@ -198,17 +207,26 @@ pub fn hold<const N: usize>(per_thread: bool, streams: [Option<CUstream>; N]) ->
         && Lane::of(key, &here).is_some_and(|lane| lane.hold(key, &here))
 }
 
-/// Puts gates behind all launches that what comes next in a stream must wait for.
-fn before_stream(stream: CUstream, per_thread: bool) {
+/// Puts gates behind all launches that what comes next in a stream must wait for. The stream's lane, if it has one.
+fn before_stream(stream: CUstream, per_thread: bool) -> Option<Lane> {
     let key = lane::key(stream, per_thread);
-    match Lane::of(key, &Here::new()) {
+    let lane = Lane::of(key, &Here::new());
+    match lane {
         Some(lane) => {
             lane.gate();
-            lane.make_room();
             gate_others(lane);
         }
         // A stream without guarded launches may wait for streams that have some.
         None => lanes().filter(|other| other.kind() != lane::Kind::NonBlocking).for_each(Lane::gate),
+    }
+    lane
+}
+
+/// The same, and finds room for what comes: the driver must not wait for it, holding locks that whoever resumes needs.
+fn before_work(stream: CUstream, per_thread: bool) {
+    if let Some(lane) = before_stream(stream, per_thread) {
+        lane.make_room();
+        lane.count();
     }
 }
 
@@ -250,7 +268,7 @@ fn wait_for_stream(stream: CUstream, per_thread: bool) {
 /// The driver may hold locks while it waits, and whoever resumes needs the driver; so the wait is made here.
 fn wait_for_default(per_thread: bool) {
     let stream = std::ptr::null_mut();
-    before_stream(stream, per_thread);
+    before_work(stream, per_thread);
     let kind = if per_thread { lane::Kind::OfThread } else { lane::Kind::Legacy };
     let key = lane::key(stream, per_thread);
     lanes().filter(|lane| lane.key() == key || kind.waits_for(lane.kind())).for_each(|lane| {
@@ -286,9 +304,10 @@ mod tests {
             }
         }
         assert_eq!(touch("cuStreamQuery_ptsz"), Touch::Streams);
-        assert_eq!(touch("cuMemPrefetchBatchAsync"), Touch::Streams);
-        assert_eq!(touch("cuStreamWaitValue32_v2"), Touch::Streams);
-        assert_eq!(touch("cuGraphLaunch_ptsz"), Touch::Streams);
+        assert_eq!(touch("cuMemPrefetchBatchAsync"), Touch::Work);
+        assert_eq!(touch("cuStreamWaitValue32_v2"), Touch::Work);
+        assert_eq!(touch("cuEventRecord_ptsz"), Touch::Work);
+        assert_eq!(touch("cuGraphLaunch_ptsz"), Touch::Work);
     }
 
     #[test]
@@ -321,7 +340,7 @@ mod tests {
         assert_eq!(touch("cuMemcpyDtoH_v2_ptds"), Touch::AtOnce);
         assert_eq!(touch("cuMemcpy2D_v2"), Touch::AtOnce);
         assert_eq!(touch("cuMemsetD32_v2"), Touch::Default);
-        assert_eq!(touch("cuMemsetD32Async"), Touch::Streams);
+        assert_eq!(touch("cuMemsetD32Async"), Touch::Work);
         for (name, types) in functions() {
             let work = ["cuMemcpy", "cuMemset"].iter().any(|begin| name.starts_with(begin));
             if work && !takes(&types, "::CUstream") {
@@ -336,13 +355,13 @@ mod tests {
         {
             assert_eq!(touch(name), Touch::Ends);
         }
-        assert_eq!(touch("cuMemFreeAsync_ptsz"), Touch::Streams);
+        assert_eq!(touch("cuMemFreeAsync_ptsz"), Touch::Work);
         assert_eq!(touch("cuStreamDestroy_v2"), Touch::EndsStreams);
     }
 
     #[test]
     fn the_lists_name_functions_that_exist() {
-        for beginning in ASK.iter().chain(EVERYTHING).chain(END) {
+        for beginning in ASK.iter().chain(WAIT).chain(EVERYTHING).chain(END) {
             assert!(functions().iter().any(|(name, _)| name.starts_with(beginning)), "{beginning}");
         }
         assert!(Function::named("cuLaunchGrid").is_some());
