@@ -11,6 +11,7 @@ use softgpu::simt::Output;
 
 use super::driver::{Driver, next_id};
 use super::limits::Limits;
+use super::queue::{Door, Takes};
 use super::stream::{Kind, Stream};
 use super::{control, event, function, library, lock, module};
 use crate::error::{Error, Result, refuse};
@@ -32,6 +33,7 @@ pub struct Context {
     /// Held by whoever copies, and all the time by one who waits for pageable memory to be filled: on a card, copies of
     /// other threads wait meanwhile, whatever their streams are.
     pub copying: Mutex<()>,
+    door: Door,
     streams: Mutex<Vec<Arc<Stream>>>,
     workspaces: Mutex<Vec<u64>>,
     next_grid: AtomicU64,
@@ -76,6 +78,7 @@ impl Context {
             legacy: Stream::new(context.clone(), Kind::Legacy, 0),
             order: Mutex::new(()),
             copying: Mutex::new(()),
+            door: Door::default(),
             streams: Mutex::default(),
             workspaces: Mutex::default(),
             next_grid: AtomicU64::new(1),
@@ -137,6 +140,16 @@ impl Context {
 
     pub fn streams(&self) -> Vec<Arc<Stream>> {
         lock(&self.streams).clone()
+    }
+
+    /// Hands over what a call of the program puts into a stream, when there is room for it.
+    pub fn hand_over(
+        &self,
+        stream: &Stream,
+        takes: Takes,
+        submit: impl FnOnce() -> Result<Task>,
+    ) -> Result<Task> {
+        self.door.pass(&self.engine, &stream.queue, takes, submit)
     }
 
     /// Appends work to a stream. It starts after everything before it in the stream, after what CUDA's default

@@ -9,6 +9,7 @@ use softgpu::engine::{Task, Work};
 use super::capture::{self, Capture};
 use super::context::Context;
 use super::lock;
+use super::queue::Takes;
 use super::stream::Stream;
 use crate::error::{Result, refuse};
 use crate::handles::{Handle, object};
@@ -69,9 +70,15 @@ impl Event {
         if let Some(capture) = capture::of(stream, &context)? {
             return capture.record(stream, self, external);
         }
-        let task = context.submit(stream, Work::Nothing, &[], stream.priority);
+        let takes = if self.is_timed() { Takes::AnEntry } else { Takes::Nothing };
+        let record = || Ok(context.submit(stream, Work::Nothing, &[], stream.priority));
+        let task = context.hand_over(stream, takes, record)?;
         self.set_mark(Mark::Recorded(task));
         Ok(())
+    }
+
+    fn is_timed(&self) -> bool {
+        self.flags & CU_EVENT_DISABLE_TIMING.0 == 0
     }
 
     /// Records the event after everything submitted to a context.
@@ -139,8 +146,7 @@ impl Event {
 
     /// Milliseconds from `earlier` to this event.
     pub fn elapsed_since(&self, earlier: &Event) -> Result<f32> {
-        let timed = |event: &Event| event.flags & CU_EVENT_DISABLE_TIMING.0 == 0;
-        if !timed(self) || !timed(earlier) {
+        if !self.is_timed() || !earlier.is_timed() {
             return refuse(CUDA_ERROR_INVALID_HANDLE);
         }
         let finished = |event: &Event| -> Result<Nanos> {

@@ -11,6 +11,7 @@ use super::driver::next_id;
 use super::graph::{Graph, Ordered};
 use super::lock;
 use super::operation::Operation;
+use super::queue::Takes;
 use super::stream::Stream;
 use super::user_object::Held;
 use crate::error::{Result, refuse};
@@ -138,9 +139,12 @@ impl Exec {
         let context = stream.context()?;
         let plan = lock(&self.plan).clone();
         let mut last = lock(&self.last);
-        let begin = context.submit(stream, Work::Nothing, std::slice::from_ref(&last), stream.priority);
-        let ends = plan.submit(&context, &[begin], stream.priority)?;
-        *last = context.submit(stream, Work::Nothing, &ends, stream.priority);
+        let before = last.clone();
+        *last = context.hand_over(stream, Takes::AnEntry, || {
+            let begin = context.submit(stream, Work::Nothing, &[before], stream.priority);
+            let ends = plan.submit(&context, &[begin], stream.priority)?;
+            Ok(context.submit(stream, Work::Nothing, &ends, stream.priority))
+        })?;
         Ok(())
     }
 

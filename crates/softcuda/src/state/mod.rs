@@ -17,6 +17,7 @@ pub mod link;
 pub mod module;
 pub mod operation;
 pub mod pool;
+pub mod queue;
 pub mod stream;
 pub mod user_object;
 

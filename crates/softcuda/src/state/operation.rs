@@ -16,6 +16,7 @@ use super::graph::Graph;
 use super::graph_memory::{self, GraphMemory};
 use super::lock;
 use super::pool;
+use super::queue::Takes;
 use super::stream::Stream;
 use crate::entry::{HostFunction, StreamCallback};
 use crate::error::{Result, refuse};
@@ -126,6 +127,25 @@ impl Operation {
         let task = after.pop().ok_or(CUDA_ERROR_INVALID_VALUE)?;
         self.submitted(&task);
         Ok(task)
+    }
+
+    /// What the operation takes in the queue of its stream.
+    pub fn takes(&self) -> Takes {
+        match self {
+            Operation::Kernel(_)
+            | Operation::Copy(_)
+            | Operation::Staged { .. }
+            | Operation::Fill(_)
+            | Operation::Words(_) => Takes::AnEntry,
+            Operation::Empty
+            | Operation::Host(_)
+            | Operation::Callback(_)
+            | Operation::Record(_)
+            | Operation::Wait(_)
+            | Operation::Allocate(_)
+            | Operation::Free(_)
+            | Operation::Child(_) => Takes::Nothing,
+        }
     }
 
     fn submitted(&self, task: &Task) {

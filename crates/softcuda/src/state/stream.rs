@@ -11,6 +11,7 @@ use super::capture::{self, Capture};
 use super::context::Context;
 use super::driver::next_id;
 use super::operation::Operation;
+use super::queue::{Queue, Takes};
 use super::{current, lock};
 use crate::entry;
 use crate::error::{Result, refuse};
@@ -33,6 +34,7 @@ pub struct Stream {
     pub priority: i32,
     context: Weak<Context>,
     tail: Mutex<Task>,
+    pub queue: Queue,
     pub capture: Mutex<Option<Arc<Capture>>>,
     /// Attributes that are kept and have no effect here.
     pub synchronisation_policy: AtomicU32,
@@ -73,6 +75,7 @@ impl Stream {
             priority,
             context,
             tail: Mutex::new(Task::done()),
+            queue: Queue::default(),
             capture: Mutex::new(None),
             synchronisation_policy: AtomicU32::new(CU_SYNC_POLICY_AUTO.0),
             destroyed: AtomicBool::new(false),
@@ -168,14 +171,16 @@ impl Stream {
             capture.add(self, operation)?;
             return Ok(None);
         }
-        operation.submit(&context, self, &[]).map(Some)
+        let submit = || operation.submit(&context, self, &[]);
+        context.hand_over(self, operation.takes(), submit).map(Some)
     }
 
     /// Makes what comes next in the stream wait for `task`.
     pub fn wait_for(&self, task: &Task) -> Result<()> {
         let context = self.context()?;
         if !task.is_done() {
-            context.submit(self, Work::Nothing, std::slice::from_ref(task), self.priority);
+            let wait = || Ok(context.submit(self, Work::Nothing, std::slice::from_ref(task), self.priority));
+            context.hand_over(self, Takes::Nothing, wait)?;
         }
         Ok(())
     }
@@ -183,7 +188,8 @@ impl Stream {
     /// Waits, in the calling thread, for everything in the stream.
     pub fn synchronise(&self) -> Result<()> {
         let context = self.context()?;
-        // The default stream has nothing of its own to wait for while others that block it are at work.
+        // The default stream has nothing of its own to wait for while others that block it are at work. This is no work that is handed
+        // over, so it does not wait for those who stand in the door.
         let task = match self.kind {
             Kind::Legacy => context.submit(self, Work::Nothing, &[], self.priority),
             _ => self.tail(),
