@@ -14,6 +14,7 @@ use crate::suite::{Case, PeerProgram};
 use crate::{args, compare, source};
 use anyhow::{Context as _, Result, ensure};
 use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub const CASES: &[Case] = &[
@@ -21,6 +22,9 @@ pub const CASES: &[Case] = &[
     Case::new("gate/shut_gate_holds_every_kind_of_stream", shut),
     Case::new("gate/is_opened_from_another_stream", opened_by_stream),
     Case::new("gate/holds_nobody_else", holds_nobody_else),
+    Case::new("gate/takes_five_hundred_launches_behind_it", |context| takes(context, 500)),
+    Case::new("gate/takes_a_thousand_launches_behind_it", |context| takes(context, 1_000)),
+    Case::new("gate/keeps_who_launches_more_until_it_opens", keeps_who_launches_more),
     Case::new("gate/word_reaches_a_running_kernel", running_kernel),
     Case::new("gate/word_of_another_process_reaches_a_running_kernel", running_kernel_of_another),
     Case::new("gate/first_block_waits_for_the_last", first_awaits_last),
@@ -149,6 +153,85 @@ fn holds_nobody_else(context: &Context<'_>) -> Result<()> {
     held.iter().try_for_each(Stream::synchronize)?;
     ensure!(log.read(context)?[50..] == [100; 8], "a gate that was opened still held its stream");
     Ok(())
+}
+
+/// A gate in a stream of its own, opened by a word of the host: whoever does so needs no call of the driver. A thread launches behind it.
+struct Crowd<'d> {
+    word: Pinned<'d, u32>,
+    stream: Stream<'d>,
+    log: Log<'d>,
+    launched: AtomicU32,
+    /// To unload it is to wait for all that runs.
+    _module: Module<'d>,
+}
+
+impl<'d> Crowd<'d> {
+    fn new(context: &Context<'d>, launches: u32) -> Result<Self> {
+        let module = Module::load(context, ORDER.usual())?;
+        let log = Log::new(context, &module, launches as usize + 1)?;
+        let (word, stream) = (Pinned::new(context, 1)?, Stream::new(context, NON_BLOCKING)?);
+        // The first of its kind may wait for everything else.
+        log.append(stream.handle(), 0)?;
+        stream.synchronize()?;
+        context
+            .cuStreamWaitValue32_v2(stream.handle(), word.address(), 1, CU_STREAM_WAIT_VALUE_GEQ.0)
+            .ok()?;
+        Ok(Crowd { word, stream, log, launched: AtomicU32::new(0), _module: module })
+    }
+
+    /// Launches so many, opens the gate when `meanwhile` has seen what it wants to see or has given up, and looks whether all of them ran.
+    fn run(
+        &self,
+        context: &Context<'_>,
+        launches: u32,
+        meanwhile: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let launch = || -> Result<()> {
+            context.enter()?;
+            for token in 1..=launches {
+                self.log.append(self.stream.handle(), token)?;
+                self.launched.store(token, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let (seen, launched) = std::thread::scope(|scope| {
+            let thread = scope.spawn(launch);
+            let seen = meanwhile();
+            self.word.set(0, 1);
+            (seen, thread.join().expect("a case does not panic"))
+        });
+        launched?;
+        self.stream.synchronize()?;
+        seen?;
+        let want: Vec<u32> = (0..=launches).collect();
+        compare::equal(&self.log.read(context)?, &want)
+    }
+
+    fn launched(&self) -> u32 {
+        self.launched.load(Ordering::Relaxed)
+    }
+}
+
+/// A program may launch so much ahead, and open the gate only then.
+fn takes(context: &Context<'_>, launches: u32) -> Result<()> {
+    let crowd = Crowd::new(context, launches)?;
+    let all = || eventually("all to be launched", || Ok(crowd.launched() == launches));
+    crowd.run(context, launches, all)
+}
+
+/// A driver keeps so much of a stream and no more. Whoever hands over the next waits inside; and nobody knows what else waits with it.
+fn keeps_who_launches_more(context: &Context<'_>) -> Result<()> {
+    const LAUNCHES: u32 = 4_000;
+    /// More than any driver that was measured takes.
+    const MANY: u32 = 1_100;
+    let crowd = Crowd::new(context, LAUNCHES)?;
+    crowd.run(context, LAUNCHES, || {
+        eventually("a thousand launches", || Ok(crowd.launched() >= 1_000))?;
+        std::thread::sleep(Duration::from_millis(30));
+        let launched = crowd.launched();
+        ensure!(launched < MANY, "{launched} launches were taken behind a gate that was shut");
+        Ok(())
+    })
 }
 
 fn running_kernel(context: &Context<'_>) -> Result<()> {
