@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
 
 mod common;
+#[path = "common/driver.rs"]
+mod driver;
 #[path = "common/hoarder.rs"]
 mod hoarding;
 

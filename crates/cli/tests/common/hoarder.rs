@@ -3,7 +3,7 @@
 //! It is this test binary itself, started by `ebb run` to run one ignored test, which reads commands line by line and
 //! answers each with one line. It finds the driver as programs do, by its name, and knows nothing of ebb.
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -11,6 +11,8 @@ use cuda_abi::{
     CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_ATTACH_GLOBAL, CU_MEM_LOCATION_TYPE_DEVICE, CUdeviceptr,
     CUmemAllocationProp, CUmemLocation,
 };
+
+use crate::driver::{Driver, call};
 
 /// The name of the test that is the program.
 const PROGRAM: &str = "hoarder";
@@ -120,57 +122,9 @@ pub fn program() {
     }
 }
 
-unsafe extern "C" {
-    fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
-    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-}
-
-struct Driver {
-    library: *mut c_void,
-}
-
 const MIB: usize = 1 << 20;
 
-/// Calls a function of the driver with these arguments, in C's types.
-macro_rules! call {
-    ($driver:expr, $name:ident($($argument:expr => $type:ty),*)) => {{
-        let function = $driver.find(stringify!($name));
-        // SAFETY: the function of that name takes these arguments and gives a number.
-        let function: unsafe extern "C" fn($($type),*) -> u32 = unsafe { std::mem::transmute(function) };
-        // SAFETY: places are places of ours, and handles are those that were given out.
-        match unsafe { function($($argument),*) } {
-            0 => Ok(()),
-            code => Err(code),
-        }
-    }};
-}
-
 impl Driver {
-    fn open() -> Driver {
-        const NOW: c_int = 2;
-        // SAFETY: a C string, and a flag that exists.
-        let library = unsafe { dlopen(c"libcuda.so.1".as_ptr(), NOW) };
-        assert!(!library.is_null());
-        let driver = Driver { library };
-        call!(driver, cuInit(0 => u32)).unwrap();
-        driver.make_current();
-        driver
-    }
-
-    fn make_current(&self) {
-        let mut context: *mut c_void = std::ptr::null_mut();
-        call!(self, cuDevicePrimaryCtxRetain(&raw mut context => *mut *mut c_void, 0 => c_int)).unwrap();
-        call!(self, cuCtxSetCurrent(context => *mut c_void)).unwrap();
-    }
-
-    fn find(&self, name: &str) -> *mut c_void {
-        let name = CString::new(name).unwrap();
-        // SAFETY: a library that was opened, and a C string.
-        let found = unsafe { dlsym(self.library, name.as_ptr()) };
-        assert!(!found.is_null(), "{name:?}");
-        found
-    }
-
     /// Amounts are in mebibytes, and what is given out is a number.
     fn obey(&self, words: &[&str]) -> Result<String, u32> {
         let number = |at: usize| words[at].parse::<usize>().unwrap();

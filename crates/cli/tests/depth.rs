@@ -1,0 +1,352 @@
+//! A best-effort tenant that launches far more than a stream's queue takes, while it is stopped for long.
+//!
+//! The driver keeps 1,020 entries of a stream; who hands over one more waits inside, with a lock that everybody needs who
+//! would open the gate at which that stream stands. The shim keeps clear of that by counting; if it counted wrongly, this would never end.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
+mod common;
+#[path = "common/driver.rs"]
+mod driver;
+
+use std::ffi::{CString, c_void};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use board::link::{self, Registration};
+use board::{Gpu, Label, Seat};
+use common::runtime::{PATIENCE, Runtime, wait_for};
+use driver::{Driver, call};
+use model::{Class, Domain, Nanos};
+
+const VARIABLE: &str = "EBB_TEST_DEPTH";
+/// What the program says begins so; the test harness prints lines of its own.
+const MARK: &str = "> ";
+
+const BLOCKS: u32 = 4;
+const THREADS: u32 = 32;
+const WORDS: usize = (BLOCKS * THREADS) as usize;
+/// After so many operations the program says that it has begun.
+const BEGUN: u32 = 100;
+/// Far more than may be under way.
+const PINNED_WORDS: usize = 1 << 16;
+/// How often it is stopped, and for how long: the program fills its queue in far less.
+const STOPS: u32 = 3;
+const STOPPED: Duration = Duration::from_millis(800);
+const LET_RUN: Duration = Duration::from_millis(100);
+
+/// x[i] = x[i] * factor + i: a launch that is made twice, not at all or in another place is seen in the result.
+const KERNEL: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry affine(.param .u64 x, .param .u32 factor)
+{
+    .reg .b32 %r<7>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u32 %r1, [factor];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.u32 %r5, %r2, %r3, %r4;
+    cvta.to.global.u64 %rd2, %rd1;
+    mul.wide.u32 %rd3, %r5, 4;
+    add.u64 %rd4, %rd2, %rd3;
+    ld.global.u32 %r6, [%rd4];
+    mad.lo.u32 %r6, %r6, %r1, %r5;
+    st.global.u32 [%rd4], %r6;
+    ret;
+}
+";
+
+/// How many of so many operations are no launches.
+#[derive(Clone, Copy)]
+enum Mix {
+    /// Three of 32.
+    Few,
+    /// Three of eight.
+    Many,
+}
+
+impl Mix {
+    fn of(word: &str) -> Option<Mix> {
+        [Mix::Few, Mix::Many].into_iter().find(|mix| mix.word() == word)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Mix::Few => "few",
+            Mix::Many => "many",
+        }
+    }
+}
+
+/// What is done with the words, in turn.
+enum Operation {
+    Launch {
+        factor: u32,
+    },
+    Fill {
+        place: usize,
+        value: u32,
+    },
+    /// The first half to the second.
+    CopyOnTheDevice,
+    CopyFromTheHost {
+        place: usize,
+        value: u32,
+    },
+}
+
+impl Operation {
+    fn of(number: u32, mix: Mix) -> Operation {
+        let place = number as usize % WORDS;
+        let turn = match mix {
+            Mix::Few => number % 32,
+            Mix::Many => number % 8,
+        };
+        match turn {
+            3 => Operation::Fill { place, value: number },
+            5 => Operation::CopyOnTheDevice,
+            7 => Operation::CopyFromTheHost { place, value: !number },
+            _ => Operation::Launch { factor: 2 * number + 1 },
+        }
+    }
+
+    fn apply(&self, words: &mut [u32]) {
+        match *self {
+            Operation::Launch { factor } => {
+                for (word, index) in words.iter_mut().zip(0..) {
+                    *word = word.wrapping_mul(factor).wrapping_add(index);
+                }
+            }
+            Operation::Fill { place, value } | Operation::CopyFromTheHost { place, value } => {
+                words[place] = value
+            }
+            Operation::CopyOnTheDevice => words.copy_within(..WORDS / 2, WORDS / 2),
+        }
+    }
+}
+
+/// The words on the device, and what it takes to work on them.
+struct Device {
+    driver: Driver,
+    words: u64,
+    stream: *mut c_void,
+    kernel: *mut c_void,
+    /// Pinned: a copy reads from it when its turn comes.
+    host: *mut u32,
+}
+
+impl Device {
+    fn new() -> Result<Device, u32> {
+        let driver = Driver::open();
+        let (mut words, mut host) = (0_u64, std::ptr::null_mut::<c_void>());
+        let [mut module, mut kernel, mut stream] = [std::ptr::null_mut::<c_void>(); 3];
+        let text = CString::new(KERNEL).unwrap();
+        call!(driver, cuMemAlloc_v2(&raw mut words => *mut u64, 4 * WORDS => usize))?;
+        call!(driver, cuMemsetD32_v2(words => u64, 0 => u32, WORDS => usize))?;
+        let bytes = 4 * PINNED_WORDS;
+        call!(driver, cuMemAllocHost_v2(&raw mut host => *mut *mut c_void, bytes => usize))?;
+        call!(driver, cuModuleLoadData(&raw mut module => *mut *mut c_void, text.as_ptr().cast() => *const c_void))?;
+        let name = c"affine".as_ptr();
+        call!(driver, cuModuleGetFunction(&raw mut kernel => *mut *mut c_void, module => *mut c_void, name => *const i8))?;
+        call!(driver, cuStreamCreate(&raw mut stream => *mut *mut c_void, 1 => u32))?;
+        Ok(Device { driver, words, stream, kernel, host: host.cast() })
+    }
+
+    fn hand_over(&self, number: u32, mix: Mix) -> Result<(), u32> {
+        let Device { driver, stream, .. } = self;
+        let at = |place: usize| self.words + 4 * place as u64;
+        match Operation::of(number, mix) {
+            Operation::Launch { factor } => self.launch(factor),
+            Operation::Fill { place, value } => {
+                call!(driver, cuMemsetD32Async(at(place) => u64, value => u32, 1 => usize, *stream => *mut c_void))
+            }
+            Operation::CopyOnTheDevice => {
+                let (to, bytes) = (at(WORDS / 2), 2 * WORDS);
+                call!(driver, cuMemcpyDtoDAsync_v2(to => u64, at(0) => u64, bytes => usize, *stream => *mut c_void))
+            }
+            Operation::CopyFromTheHost { place, value } => {
+                let from = self.host.wrapping_add(number as usize % PINNED_WORDS);
+                // SAFETY: it is one of those words, and the operation that had it before is long done.
+                unsafe { from.write(value) };
+                let from = from.cast_const().cast();
+                call!(driver, cuMemcpyHtoDAsync_v2(at(place) => u64, from => *const c_void, 4 => usize, *stream => *mut c_void))
+            }
+        }
+    }
+
+    fn launch(&self, mut factor: u32) -> Result<(), u32> {
+        let Device { driver, stream, kernel, .. } = self;
+        let mut words = self.words;
+        let mut parameters = [(&raw mut words).cast::<c_void>(), (&raw mut factor).cast()];
+        let (parameters, nothing) = (parameters.as_mut_ptr(), std::ptr::null_mut());
+        call!(driver, cuLaunchKernel(
+            *kernel => *mut c_void, BLOCKS => u32, 1 => u32, 1 => u32, THREADS => u32, 1 => u32, 1 => u32, 0 => u32,
+            *stream => *mut c_void, parameters => *mut *mut c_void, nothing => *mut *mut c_void
+        ))
+    }
+
+    fn read(&self) -> Result<Vec<u32>, u32> {
+        let mut words = vec![0; WORDS];
+        call!(self.driver, cuStreamSynchronize(self.stream => *mut c_void))?;
+        let to = words.as_mut_ptr().cast();
+        call!(self.driver, cuMemcpyDtoH_v2(to => *mut c_void, self.words => u64, 4 * WORDS => usize))?;
+        Ok(words)
+    }
+}
+
+#[test]
+#[ignore = "a program that the other tests start"]
+fn program() {
+    let Some(mix) = std::env::var(VARIABLE).ok().and_then(|word| Mix::of(&word)) else { return };
+    let device = Device::new().unwrap();
+    let mut want = vec![0; WORDS];
+    let wanted = Arc::new(AtomicBool::new(true));
+    let until_told = Arc::clone(&wanted);
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read_line(&mut String::new());
+        until_told.store(false, Ordering::Relaxed);
+    });
+    for number in (0..).take_while(|number| *number <= BEGUN || wanted.load(Ordering::Relaxed)) {
+        device.hand_over(number, mix).unwrap();
+        Operation::of(number, mix).apply(&mut want);
+        if number == BEGUN {
+            println!("{MARK}begun");
+        }
+    }
+    println!("{MARK}handed over");
+    println!("{MARK}{}", if device.read().unwrap() == want { "right" } else { "wrong" });
+}
+
+/// The program at work. Dropped, it is ended.
+struct Program {
+    child: Child,
+    said: Receiver<String>,
+}
+
+impl Program {
+    fn start(runtime: &Runtime, mix: Mix) -> Program {
+        let mut run = runtime.command();
+        run.args(["run", "--device", "soft", "--"]).arg(std::env::current_exe().unwrap());
+        run.args(["program", "--exact", "--ignored", "--nocapture"]);
+        // Every launch waits for its twin, so that all of them can be stopped, however soon the stop comes.
+        run.env(VARIABLE, mix.word()).env("EBB_GUARD", "now");
+        let mut child = run.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (say, said) = channel();
+        std::thread::spawn(move || {
+            let marked = |line: String| line.split_once(MARK).map(|(_, said)| said.to_owned());
+            lines.map_while(Result::ok).filter_map(marked).try_for_each(|said| say.send(said))
+        });
+        Program { child, said }
+    }
+
+    /// Tells it that it has handed over enough.
+    fn end(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    /// What it says next, if it says anything in this time.
+    fn hear(&self, patience: Duration) -> Option<String> {
+        self.said.recv_timeout(patience).ok()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A latency tenant that has work when it is told to, and never any on the GPU. It raises no stop word; who is to be stopped sees on the board
+/// that it has work.
+struct Server {
+    seat: Seat,
+    began: Nanos,
+    _connection: OwnedFd,
+}
+
+impl Server {
+    fn sit(runtime: &Runtime) -> Server {
+        let socket = CString::new(runtime.path().join("ebb.sock").as_os_str().as_bytes()).unwrap();
+        let name = Label::new(b"server");
+        let registration =
+            Registration { name, class: Class::Latency, ..Registration::new(gpu(runtime), 99) };
+        let (connection, board, granted) =
+            link::register(&socket, &registration, Nanos::from_millis(5_000)).unwrap();
+        assert_eq!((board.domain(), granted.class), (Domain::Shared, Class::Latency));
+        Server { seat: board.sit(granted.place).unwrap(), began: Nanos::ZERO, _connection: connection }
+    }
+
+    fn begin(&mut self) {
+        self.began = board::now();
+        self.seat.activate(self.began);
+    }
+
+    /// It is believed to have work as long as it shows life.
+    fn works(&self, time: Duration) {
+        let begin = Instant::now();
+        while begin.elapsed() < time {
+            self.seat.beat(board::now());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn end(&self) {
+        self.seat.deactivate(board::now(), self.began);
+    }
+}
+
+/// The GPU of the only board, by the name that reports give it.
+fn gpu(runtime: &Runtime) -> Gpu {
+    let report = runtime.report().unwrap();
+    let uuid = report["gpus"].items()[0]["uuid"].text().to_owned();
+    let digits: String = uuid.trim_start_matches("GPU-").chars().filter(|c| *c != '-').collect();
+    Gpu(std::array::from_fn(|place| u8::from_str_radix(&digits[2 * place..2 * place + 2], 16).unwrap()))
+}
+
+#[test]
+fn who_is_stopped_for_long_may_launch_more_than_a_queue_takes() {
+    stopped_again_and_again(Mix::Few);
+}
+
+#[test]
+#[ignore = "fails now and then: of copies and fills the shim counts only those it holds, and so many may fill the queue"]
+fn who_is_stopped_for_long_may_copy_more_than_a_queue_takes() {
+    stopped_again_and_again(Mix::Many);
+}
+
+fn stopped_again_and_again(mix: Mix) {
+    let runtime = Runtime::new();
+    fs::create_dir_all(runtime.path().join("ebb")).unwrap();
+    let configuration = "schema_version = 1\ndomain = \"shared\"\nmps = false\n";
+    fs::write(runtime.path().join("ebb/ebb.toml"), configuration).unwrap();
+    let mut program = Program::start(&runtime, mix);
+    assert_eq!(program.hear(PATIENCE).as_deref(), Some("begun"));
+    let seat = || runtime.seats().into_iter().find(|seat| seat["class"].text() == "best-effort");
+    let mut server = Server::sit(&runtime);
+    for _ in 0..STOPS {
+        // What it is in the middle of is cut.
+        server.begin();
+        server.works(STOPPED);
+        server.end();
+        std::thread::sleep(LET_RUN);
+    }
+    let stops = seat().map(|seat| seat["counters"]["stops_guard"].number());
+    assert!(stops.is_some_and(|stops| stops > 0), "{stops:?}");
+    program.end();
+    assert_eq!(program.hear(PATIENCE).as_deref(), Some("handed over"), "it stands still for ever");
+    assert_eq!(program.hear(PATIENCE).as_deref(), Some("right"));
+    wait_for("its seat is free", || seat().is_none());
+}
