@@ -322,7 +322,6 @@ fn who_is_stopped_for_long_may_launch_more_than_a_queue_takes() {
 }
 
 #[test]
-#[ignore = "fails now and then: of copies and fills the shim counts only those it holds, and so many may fill the queue"]
 fn who_is_stopped_for_long_may_copy_more_than_a_queue_takes() {
     stopped_again_and_again(Mix::Many);
 }

@@ -1,9 +1,10 @@
 //! How much of a stream may be under way at once.
 //!
 //! NVIDIA's driver keeps at most 1,020 entries of a stream that the GPU has not taken yet (measured on an H200, plain and under MPS:
-//! `benchmarks/guard/programs/gates.cu`). Whoever hands over one more waits inside the call, with a lock that everybody needs who hands over
-//! anything in that context. While the stream stands at a gate, so do they all; if one of them was to open the gate, for ever. A
-//! library in front of the driver has to keep out of that, so it must be able to happen here.
+//! `benchmarks/guard/programs/gates.cu`). Whoever hands over one more waits inside the call. Here it does so with a lock that everybody needs who
+//! hands over anything in that context: while the stream stands at a gate, so do they all, and if one of them was to open the gate, for ever.
+//! That is stricter than the card, where a write by another stream went through; but a library in front of the driver comes to
+//! the call with locks of its own, and has to keep out of it, so it must be able to happen here, and in every run.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError, RwLock};
