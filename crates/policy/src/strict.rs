@@ -35,8 +35,9 @@ pub(crate) fn ended(latency: &[Latency], quiet: Nanos, now: Nanos) -> Option<Nan
     latency.iter().filter_map(|tenant| window(tenant, quiet, now)).max()
 }
 
-/// When the window that opened with the end of a tenant's work ends. It is bounded, whatever the tenant says of itself. The end of work may lie a little ahead, for clocks of
-/// two processes are compared; one that lies further ahead than a window is nonsense, and opens none.
+/// When the window that opened with the end of a tenant's work ends. It is bounded, whatever the tenant says of itself. The end of
+/// work may lie a little ahead, for clocks of two processes are compared; one that lies further ahead than a window is
+/// nonsense, and opens none.
 pub(crate) fn window(tenant: &Latency, quiet: Nanos, now: Nanos) -> Option<Nanos> {
     let Activity::Idle { since: Some(since) } = tenant.activity else { return None };
     let quiet = quiet.max(tenant.lull.min(LONGEST_LULL));

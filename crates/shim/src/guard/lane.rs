@@ -26,7 +26,8 @@ use crate::tenancy::key::{self, Key};
 const NEAR: usize = 8;
 /// What may lie in one stream at once. The driver's own queue takes 1,020 entries, on an H200 and as a client of MPS alike: a launch, a gate,
 /// a copy, a fill and an event that is timed are one each (`benchmarks/guard/programs/gates.cu`). Nothing must wait inside the driver, with
-/// the lane's lock and the driver's own, for a stream that stands at a gate: whoever opens it needs them. Some are left for what several threads put at once.
+/// the lane's lock and the driver's own, for a stream that stands at a gate: whoever opens it needs them. Some are left for what several
+/// threads put at once.
 const MOST_ENTRIES: u32 = 840;
 /// Of several streams two may share a queue.
 const MOST_OF_SEVERAL: u32 = MOST_ENTRIES / 2;

@@ -316,8 +316,9 @@ fn enter(request: &Request, watch: &Watch, twin: &Twin, launch: &mut Launch) -> 
         twin.find_function(lane.site.home());
     }
     launch.function = twin.function.within(lane.site.home());
-    let Some(place) = find_place(lane, key, launch, is_stopped, &here) else { return Guarded::No };
-    let Place { held, cleared } = place;
+    let Some(Place { held, cleared }) = find_place(lane, key, launch, is_stopped, &here) else {
+        return Guarded::No;
+    };
     let state = lane.state();
     let timing = match sample::is_on(true) {
         true => sample::before(Candidate {

@@ -224,7 +224,11 @@ fn before_stream(stream: CUstream, per_thread: bool) -> Option<Lane> {
 
 /// The same, and finds room for what comes: the driver must not wait for it, holding locks that whoever resumes needs.
 fn before_work(stream: CUstream, per_thread: bool) {
-    if let Some(lane) = before_stream(stream, per_thread) {
+    let Some(lane) = before_stream(stream, per_thread) else { return };
+    let key = lane.key();
+    // What is captured does not come into the stream.
+    let is_captured = |watch| launch::is_captured(watch, key.handle(), key.is_legacy());
+    if !watch::of_this_process().is_some_and(is_captured) {
         lane.make_room();
         lane.count();
     }
