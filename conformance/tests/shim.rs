@@ -32,11 +32,11 @@ const TIMEOUT: Duration = Duration::from_secs(240);
 const JOBS: usize = 2;
 /// All of the software GPU's memory: a limit that changes nothing, since whoever reaches it has reached the card's.
 const CARD: &str = "16Gi";
-/// What is otherwise when launches are guarded. Which of two streams runs first is not what it was when the one was stopped; even if it was
+/// What is otherwise when launches are guarded or held. Which of two streams runs first is not what it was when the one was stopped; even if it was
 /// not, the copy by which the case learns that the first has begun is the first of its process, and waits until guarded launches
 /// have ended; and where twins are verified, the first launch of a kernel is waited for, so nothing is there to be overtaken. And of a
 /// stream with guarded launches less lies in the driver's queue than would go in, so that nobody waits in there.
-const NOT_WHEN_GUARDED: &[&str] = &[
+const NOT_IF_STOPPED: &[&str] = &[
     "stream/high_priority_overtakes_between_blocks",
     "gate/takes_a_thousand_launches_behind_it",
     "gate/keeps_who_launches_more_until_it_opens",
@@ -283,9 +283,9 @@ fn tenant(class: &str, rung: &str) -> Result<(), Failed> {
     // Under this policy requests are made way for as well, by whoever can.
     let kind = if rung == "switch" { Kind::Strict } else { Kind::Slo };
     let rival = rival::Rival::start(folder.path(), Domain::Isolated, kind);
-    // A stream of high priority cannot overtake what waits with it at the gate.
-    let held = &["stream/high_priority_overtakes_between_blocks"];
-    let place = Place { except: if rung == "hold" { held } else { &[] }, ..Place::preloaded(&SHIM) };
+    // A stream of high priority cannot overtake what waits with it at the gate; and of what can only be held little is handed over ahead.
+    let except = if rung == "hold" { NOT_IF_STOPPED } else { &[] };
+    let place = Place { except, ..Place::preloaded(&SHIM) };
     let place = place.with("EBB_SOCKET", rival.socket());
     place.with("EBB_CLASS", class).with("EBB_RUNG", rung).proves_invisible()?;
     let (turns, seats) = rival.figures();
@@ -303,7 +303,7 @@ fn tenant(class: &str, rung: &str) -> Result<(), Failed> {
 fn beside_latency_tenants() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let rival = rival::Rival::start(folder.path(), Domain::Shared, Kind::Slo);
-    let place = Place { except: NOT_WHEN_GUARDED, ..Place::preloaded(&SHIM) };
+    let place = Place { except: NOT_IF_STOPPED, ..Place::preloaded(&SHIM) };
     let place =
         place.with("EBB_SOCKET", rival.socket()).with("EBB_GUARD", "now").with("EBB_GUARD_CACHE", "off");
     place.proves_invisible()?;
@@ -316,7 +316,7 @@ fn beside_latency_tenants() -> Result<(), Failed> {
 
 /// A process whose launches can be stopped between blocks computes as it would alone, whether it is stopped or not.
 fn guarded(how: &str) -> Result<(), Failed> {
-    let place = Place { except: NOT_WHEN_GUARDED, ..Place::preloaded(&SHIM) };
+    let place = Place { except: NOT_IF_STOPPED, ..Place::preloaded(&SHIM) };
     place.with("EBB_GUARD", how).with("EBB_GUARD_CACHE", "off").proves_invisible()
 }
 
@@ -326,7 +326,7 @@ fn verified() -> Result<(), Failed> {
     /// Which of two sets swallows the other depends on which block comes first; all blocks of the original come in order,
     /// most of the time.
     const DEPENDS_ON_ORDER: &str = "unite";
-    let place = Place { except: NOT_WHEN_GUARDED, ..Place::preloaded(&SHIM) }.with("EBB_VERIFY", "1");
+    let place = Place { except: NOT_IF_STOPPED, ..Place::preloaded(&SHIM) }.with("EBB_VERIFY", "1");
     let place = place.with("EBB_GUARD", "now").with("EBB_GUARD_CACHE", "off").compared()?;
     let ledgers = place.ledgers()?;
     let kernels = ledgers.iter().flat_map(|ledger| &ledger.kernels);
