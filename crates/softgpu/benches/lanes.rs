@@ -77,6 +77,7 @@ fn launch(text: &str, parameters: &[u8], threads: u32) -> (Arc<Launch>, Arc<Addr
         grid_workspace: 0,
         grid_id: 0,
         sm_count: 1,
+        sms: None,
         stack_limit: 1024,
         output: Arc::new(Output::default()),
     };

@@ -15,7 +15,11 @@ use model::{Domain, Nanos};
 
 use super::layout::{NO_PRIORITY, SmUse};
 use super::lock::Guard;
-use super::{Card, ContextHandle, Properties};
+use super::{Card, ContextHandle, Properties, SmSet};
+
+/// The priority under which blocks wait that are confined to some of the SMs: whoever leaves room wakes them, but nobody is kept
+/// from an SM on their account, because nobody knows whether it would be one of theirs.
+pub const CLAIMS_NOTHING: i32 = NO_PRIORITY - 1;
 
 /// What one block takes of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +104,8 @@ impl SmUse {
 }
 
 impl Card {
-    /// Takes room for up to `wanted` blocks and appends the SM of each to `places`. Blocks go round the SMs
-    /// one at a time, as the hardware spreads them. Nothing is given while another context waits with a
+    /// Takes room for up to `wanted` blocks and appends the SM of each to `places`. Blocks go round the SMs, or
+    /// those `among` them, one at a time, as the hardware spreads them. Nothing is given while another context waits with a
     /// more urgent priority.
     pub fn place(
         &self,
@@ -109,6 +113,7 @@ impl Card {
         priority: i32,
         each: &Footprint,
         wanted: u64,
+        among: Option<&SmSet>,
         places: &mut Vec<u32>,
     ) {
         let properties = self.properties();
@@ -126,7 +131,8 @@ impl Card {
             progress = false;
             for (sm, (own, total)) in (0..properties.sms).zip(own.iter().zip(&segment.totals)) {
                 let taken = if shared && counts { total } else { own };
-                if left > 0 && taken.has_room(each, &properties) {
+                let allowed = among.is_none_or(|some| some.contains(sm));
+                if left > 0 && allowed && taken.has_room(each, &properties) {
                     own.add(each);
                     if counts {
                         total.add(each);

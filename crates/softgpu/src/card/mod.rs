@@ -18,6 +18,7 @@ mod ledger;
 mod liveness;
 mod lock;
 mod mapping;
+mod sm_set;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +33,8 @@ use crate::memory::Quota;
 pub use arbiter::Turn;
 pub use error::Error;
 pub use layout::{MAX_CONTEXTS, MAX_SMS};
-pub use ledger::Footprint;
+pub use ledger::{CLAIMS_NOTHING, Footprint};
+pub use sm_set::SmSet;
 
 use layout::{ContextSlot, MAX_PROCESSES, NO_PRIORITY, ProcessSlot, Segment};
 use lock::{Guard, Taken};

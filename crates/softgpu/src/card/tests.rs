@@ -101,10 +101,10 @@ fn shared_contexts_share_the_room_and_isolated_ones_do_not() {
         let (_folder, card) = card(Defaults { domain, ..small() });
         let (first, second) = (card.create_context().unwrap(), card.create_context().unwrap());
         let mut places = Vec::new();
-        card.place(&first, 0, &each, 5, &mut places);
+        card.place(&first, 0, &each, 5, None, &mut places);
         assert_eq!(places, [0, 1, 2, 3, 0], "blocks go round the SMs");
         let mut others = Vec::new();
-        card.place(&second, 0, &each, 100, &mut others);
+        card.place(&second, 0, &each, 100, None, &mut others);
         assert_eq!(others.len(), second_gets);
         card.release(&first, &each, &places);
         card.release(&second, &each, &others);
@@ -120,10 +120,10 @@ fn a_more_urgent_context_goes_first() {
     card.set_pending(&high, Some(-5));
     assert!(!card.may_inherit(&low, 0) && card.may_inherit(&high, -5));
     let mut places = Vec::new();
-    card.place(&low, 0, &each, 1, &mut places);
+    card.place(&low, 0, &each, 1, None, &mut places);
     assert!(places.is_empty());
     card.set_pending(&high, None);
-    card.place(&low, 0, &each, 1, &mut places);
+    card.place(&low, 0, &each, 1, None, &mut places);
     assert_eq!(places.len(), 1);
 }
 
@@ -199,7 +199,7 @@ fn as_child() {
     let context = card.create_context().unwrap();
     assert!(card.charge(4096));
     card.set_runnable(&context, true);
-    card.place(&context, 0, &Footprint { threads: 2048, registers: 0, shared: 0 }, 2, &mut Vec::new());
+    card.place(&context, 0, &Footprint { threads: 2048, registers: 0, shared: 0 }, 2, None, &mut Vec::new());
     if role == "disable all and die with the lock" {
         let others = card.contexts().into_iter().filter(|other| other.id != context.id);
         others.for_each(|other| card.disable(other.id).unwrap());

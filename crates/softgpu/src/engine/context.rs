@@ -1,6 +1,6 @@
 //! A context: the unit that has a turn on the GPU, and that a fault kills.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::task::{Task, Work};
@@ -17,16 +17,37 @@ pub(super) struct Core {
     pub key: usize,
     fault: OnceLock<FaultReport>,
     closed: AtomicBool,
+    /// The most urgent priority under which a confined grid of this context has blocks that wait for room.
+    confined_waiting: AtomicI32,
 }
 
 impl Core {
     pub fn new(engine: Arc<Engine>, handle: ContextHandle, key: usize) -> Core {
-        Core { engine, handle, key, fault: OnceLock::new(), closed: AtomicBool::new(false) }
+        Core {
+            engine,
+            handle,
+            key,
+            fault: OnceLock::new(),
+            closed: AtomicBool::new(false),
+            confined_waiting: AtomicI32::new(i32::MAX),
+        }
     }
 
     /// A context that is lost or destroyed executes nothing any more; its tasks end as they are.
     pub fn is_dead(&self) -> bool {
         self.fault.get().is_some() || self.closed.load(Ordering::Acquire)
+    }
+
+    /// Says for which priority, if any, blocks of a confined grid wait.
+    pub fn set_confined_waiting(&self, priority: Option<i32>) {
+        self.confined_waiting.store(priority.unwrap_or(i32::MAX), Ordering::Relaxed);
+    }
+
+    /// Whether a block of this priority may take the room its predecessor leaves: the card has been asked for all others, but of
+    /// confined grids that wait it is not told.
+    pub fn may_inherit(&self, priority: i32) -> bool {
+        self.confined_waiting.load(Ordering::Relaxed) >= priority
+            && self.engine.card.may_inherit(&self.handle, priority)
     }
 
     /// The first fault stands; later ones are consequences.

@@ -136,6 +136,8 @@ impl Engine {
 }
 
 #[cfg(test)]
+mod confined_tests;
+#[cfg(test)]
 mod control_tests;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use super::context::Core;
 use super::grid::{Grid, Resident};
 use super::spare::Spare;
 use super::timers::Timers;
-use crate::card::{Card, Turn};
+use crate::card::{CLAIMS_NOTHING, Card, SmSet, Turn};
 use crate::memory::AddressSpace;
 use crate::simt::Block;
 
@@ -128,14 +128,22 @@ impl Queue {
         if self.full && card.domain() == Domain::Isolated {
             return;
         }
-        let mut waiting = None;
+        let mut waiting = Waiting::default();
         for grid in &self.grids {
             let wanted = grid.undispatched();
             if wanted == 0 {
                 continue;
             }
+            let among = waiting.leaves_to(grid);
             self.places.clear();
-            card.place(&self.core.handle, grid.priority, &grid.footprint, wanted, &mut self.places);
+            card.place(
+                &self.core.handle,
+                grid.priority,
+                &grid.footprint,
+                wanted,
+                among.as_ref(),
+                &mut self.places,
+            );
             let start = standing.nominal(grid.ready_at);
             let mut unused = Vec::new();
             for &sm in &self.places {
@@ -159,11 +167,14 @@ impl Queue {
             }
             if grid.undispatched() > 0 {
                 self.full = true;
-                waiting = Some(grid.priority);
-                break;
+                waiting.add(grid);
+                if waiting.anywhere.is_some() {
+                    break;
+                }
             }
         }
-        card.set_pending(&self.core.handle, waiting);
+        self.core.set_confined_waiting(waiting.confined);
+        card.set_pending(&self.core.handle, waiting.pending());
     }
 
     /// Whether blocks wait for their places.
@@ -185,6 +196,41 @@ impl Queue {
 
     pub fn remove(&mut self, grid: &Arc<Grid>) {
         self.grids.retain(|other| !Arc::ptr_eq(other, grid));
+    }
+}
+
+/// What found no room in one dispatch. A grid that is confined keeps those behind it from its own SMs only.
+#[derive(Default)]
+struct Waiting {
+    /// The priority of a grid that would have taken any SM.
+    anywhere: Option<i32>,
+    /// The most urgent priority of those that are confined.
+    confined: Option<i32>,
+    /// The SMs that those wait for.
+    spoken_for: Option<SmSet>,
+}
+
+impl Waiting {
+    /// The SMs on which blocks of the grid may be put; none is said if that is any.
+    fn leaves_to(&self, grid: &Grid) -> Option<SmSet> {
+        let Some(taken) = &self.spoken_for else { return grid.launch.sms };
+        Some(grid.launch.sms.unwrap_or_else(|| SmSet::of(0..u32::MAX)).without(taken))
+    }
+
+    fn add(&mut self, grid: &Grid) {
+        match &grid.launch.sms {
+            None => self.anywhere = Some(grid.priority),
+            Some(sms) => {
+                // Grids come most urgent first.
+                self.confined = self.confined.or(Some(grid.priority));
+                self.spoken_for = Some(self.spoken_for.map_or(*sms, |others| others.union(sms)));
+            }
+        }
+    }
+
+    /// What the card is told.
+    fn pending(&self) -> Option<i32> {
+        self.anywhere.or(self.confined.map(|_| CLAIMS_NOTHING))
     }
 }
 

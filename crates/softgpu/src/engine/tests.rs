@@ -87,6 +87,7 @@ impl Bench {
             grid_workspace: 0,
             grid_id: 0,
             sm_count: 4,
+            sms: None,
             stack_limit: 1024,
             output: Arc::new(Output::default()),
         })

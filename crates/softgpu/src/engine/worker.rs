@@ -299,8 +299,7 @@ impl Engine {
                 Outcome::Done => {
                     let at = clock.end();
                     let grid = &resident.grid;
-                    let next =
-                        if self.card.may_inherit(&core.handle, grid.priority) { grid.claim() } else { None };
+                    let next = if core.may_inherit(grid.priority) { grid.claim() } else { None };
                     let last = grid.retire(at);
                     let Some(number) = next else {
                         let Resident { block, grid, sm, .. } = resident;

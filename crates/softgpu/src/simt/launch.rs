@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::{Dim3, Nanos};
 
 use super::Kernel;
+use crate::card::SmSet;
 use crate::error::FaultReport;
 
 /// A kernel with its geometry and arguments, shared by all of its blocks.
@@ -23,6 +24,8 @@ pub struct Launch {
     pub grid_id: u64,
     /// Number of SMs, for `%nsmid`.
     pub sm_count: u32,
+    /// The only SMs that its blocks may be on, if it is confined.
+    pub sms: Option<SmSet>,
     /// Bytes of stack a thread may use beyond what the call graph says, as set by `cuCtxSetLimit`.
     pub stack_limit: u32,
     /// Where device-side `printf` goes.

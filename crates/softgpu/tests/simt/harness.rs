@@ -114,6 +114,7 @@ impl Device {
             grid_workspace: self.workspace,
             grid_id: 7,
             sm_count: 4,
+            sms: None,
             stack_limit: 64 << 10,
             output: Arc::clone(&self.output),
         })

@@ -124,7 +124,7 @@ fn suspended_blocks_leave_their_room_to_others_and_come_back() {
     let each = Footprint { threads: 1024, registers: 0, shared: 0 };
     let place = |context, wanted| {
         let mut places = Vec::new();
-        card.place(context, 0, &each, wanted, &mut places);
+        card.place(context, 0, &each, wanted, None, &mut places);
         places
     };
     let mine = place(&first, 8);
@@ -213,7 +213,7 @@ impl Trial {
             Deed::Timeslice(which, slice) => card.set_timeslice(id(which), Nanos(slice)).unwrap(),
             Deed::Domain(domain) => card.set_domain(domain),
             Deed::Place(which, blocks) => {
-                card.place(&self.contexts[which], 0, &EACH, blocks, &mut self.places[which]);
+                card.place(&self.contexts[which], 0, &EACH, blocks, None, &mut self.places[which]);
             }
             Deed::Release(which) => {
                 card.release(&self.contexts[which], &EACH, &std::mem::take(&mut self.places[which]));
