@@ -6,7 +6,7 @@ use crate::state::capture;
 use crate::state::event::Event;
 use crate::state::exec::Exec;
 use crate::state::graph::{Graph, Node};
-use crate::state::operation::{KernelLaunch, Operation};
+use crate::state::operation::Operation;
 
 /// What concerns memory that graphs allocate, and launches from the device, is accepted or refused here.
 fn check_flags(flags: u64) -> Result<()> {
@@ -153,7 +153,7 @@ fn set(exec: Handle<Exec>, node: Handle<Node>, operation: impl FnOnce() -> Resul
     let (exec, operation) = (exec.get()?, operation()?);
     let operation = match (exec.operation(node.value()), operation) {
         (Ok(Operation::Kernel(old)), Operation::Kernel(new)) => {
-            Operation::Kernel(KernelLaunch { cooperative: old.cooperative, priority: old.priority, ..new })
+            Operation::Kernel(new.with_attributes_of(&old))
         }
         (_, operation) => operation,
     };

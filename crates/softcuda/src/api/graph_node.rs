@@ -30,6 +30,7 @@ pub fn kernel(params: &CUDA_KERNEL_NODE_PARAMS) -> Result<Operation> {
         dynamic_shared: params.sharedMemBytes,
         cooperative: false,
         priority: None,
+        sms: None,
     };
     let arguments = Arguments {
         kernel_params: Address(params.kernelParams.expose_provenance() as u64).values(),
@@ -246,9 +247,7 @@ pub fn cuGraphKernelNodeSetParams(
 /// Attributes are set apart from parameters and outlive them.
 fn keep_attributes(node: Handle<Node>, operation: Operation) -> Result<Operation> {
     Ok(match (node.get()?.operation(), operation) {
-        (Operation::Kernel(old), Operation::Kernel(new)) => {
-            Operation::Kernel(KernelLaunch { cooperative: old.cooperative, priority: old.priority, ..new })
-        }
+        (Operation::Kernel(old), Operation::Kernel(new)) => Operation::Kernel(new.with_attributes_of(&old)),
         (_, operation) => operation,
     })
 }

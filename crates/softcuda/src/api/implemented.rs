@@ -65,6 +65,11 @@ pub use super::graph_node::{
     cuGraphMemcpyNodeGetParams, cuGraphMemcpyNodeSetParams, cuGraphMemsetNodeGetParams,
     cuGraphMemsetNodeSetParams, cuGraphNodeSetParams,
 };
+pub use super::green::{
+    cuCtxGetDevResource, cuDevResourceGenerateDesc, cuDevSmResourceSplitByCount, cuDeviceGetDevResource,
+    cuGreenCtxCreate, cuGreenCtxDestroy, cuGreenCtxGetDevResource, cuGreenCtxStreamCreate,
+    cuStreamGetGreenCtx,
+};
 pub use super::host_memory::{
     cuMemAllocHost_v2, cuMemFreeHost, cuMemHostAlloc, cuMemHostGetDevicePointer_v2, cuMemHostGetFlags,
     cuMemHostRegister_v2, cuMemHostUnregister,

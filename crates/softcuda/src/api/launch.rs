@@ -1,6 +1,7 @@
 //! Launches.
 
 use model::Dim3;
+use softgpu::card::SmSet;
 
 use super::prelude::*;
 use crate::entry;
@@ -70,6 +71,8 @@ pub struct Shape {
     pub dynamic_shared: u32,
     pub cooperative: bool,
     pub priority: Option<i32>,
+    /// The SMs of a green context, if it has none but those.
+    pub sms: Option<SmSet>,
 }
 
 /// Checks a launch in the order of a real driver and makes an operation of it.
@@ -88,7 +91,8 @@ pub fn prepare(
     if shape.cooperative {
         let threads = shape.block.volume().unwrap_or(0) as u32;
         let room = u64::from(function.occupancy(properties, threads, u64::from(shape.dynamic_shared)));
-        if shape.grid.volume().is_none_or(|blocks| blocks > room * u64::from(properties.sms)) {
+        let sms = shape.sms.map_or(properties.sms, |sms| sms.count());
+        if shape.grid.volume().is_none_or(|blocks| blocks > room * u64::from(sms)) {
             return refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
         }
     }
@@ -102,16 +106,18 @@ pub fn prepare(
         parameters,
         cooperative: shape.cooperative,
         priority: shape.priority,
+        sms: shape.sms,
     })
 }
 
 fn launch(
     handle: Handle<Function>,
-    shape: Shape,
+    mut shape: Shape,
     stream: Handle<Stream>,
     arguments: &Arguments,
 ) -> Result<()> {
     let stream = Stream::find(stream)?;
+    shape.sms = stream.green.as_ref().map(|green| green.sms);
     let launch = prepare(&stream.context()?, handle, shape, arguments)?;
     stream.enqueue(Operation::Kernel(launch)).map(drop)
 }
@@ -131,7 +137,8 @@ pub fn cuLaunchKernel(
 ) -> Result<()> {
     let grid = Dim3::new(gridDimX, gridDimY, gridDimZ);
     let block = Dim3::new(blockDimX, blockDimY, blockDimZ);
-    let shape = Shape { grid, block, dynamic_shared: sharedMemBytes, cooperative: false, priority: None };
+    let shape =
+        Shape { grid, block, dynamic_shared: sharedMemBytes, cooperative: false, priority: None, sms: None };
     launch(f, shape, hStream, &Arguments { kernel_params: kernelParams, extra })
 }
 
@@ -149,7 +156,8 @@ pub fn cuLaunchCooperativeKernel(
 ) -> Result<()> {
     let grid = Dim3::new(gridDimX, gridDimY, gridDimZ);
     let block = Dim3::new(blockDimX, blockDimY, blockDimZ);
-    let shape = Shape { grid, block, dynamic_shared: sharedMemBytes, cooperative: true, priority: None };
+    let shape =
+        Shape { grid, block, dynamic_shared: sharedMemBytes, cooperative: true, priority: None, sms: None };
     let extra = Address(0).values();
     launch(f, shape, hStream, &Arguments { kernel_params: kernelParams, extra })
 }
@@ -164,8 +172,14 @@ pub fn cuLaunchKernelEx(
     let config = config.get()?;
     let grid = Dim3::new(config.gridDimX, config.gridDimY, config.gridDimZ);
     let block = Dim3::new(config.blockDimX, config.blockDimY, config.blockDimZ);
-    let mut shape =
-        Shape { grid, block, dynamic_shared: config.sharedMemBytes, cooperative: false, priority: None };
+    let mut shape = Shape {
+        grid,
+        block,
+        dynamic_shared: config.sharedMemBytes,
+        cooperative: false,
+        priority: None,
+        sms: None,
+    };
     require(config.numAttrs <= 64)?;
     let attributes = Address(config.attrs.expose_provenance() as u64).values::<CUlaunchAttribute>();
     for attribute in attributes.read(config.numAttrs as usize)? {

@@ -15,6 +15,7 @@ mod function;
 mod graph;
 mod graph_exec;
 mod graph_node;
+mod green;
 mod host_memory;
 pub mod implemented;
 mod init;

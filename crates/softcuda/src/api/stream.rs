@@ -20,7 +20,7 @@ pub fn cuStreamCreateWithPriority(phStream: Out<CUstream>, flags: c_uint, priori
         flags if flags == CU_STREAM_NON_BLOCKING.0 => Kind::NonBlocking,
         _ => return refuse(CUDA_ERROR_INVALID_VALUE),
     };
-    phStream.set(Stream::create(&context, kind, priority).handle.raw())
+    phStream.set(Stream::create(&context, kind, priority, None).handle.raw())
 }
 
 /// Work in the stream goes on to its end.
@@ -64,8 +64,9 @@ pub fn cuStreamGetCtx_v2(
     pCtx: Out<CUcontext>,
     pGreenCtx: Out<CUgreenCtx>,
 ) -> Result<()> {
-    pGreenCtx.set_if_wanted(std::ptr::null_mut());
-    cuStreamGetCtx(hStream, pCtx)
+    let stream = Stream::find(hStream)?;
+    pGreenCtx.set_if_wanted(stream.green_handle());
+    pCtx.set(stream.context()?.handle.raw())
 }
 
 /// Whether the stream may be waited for; asking spoils a capture, of this stream or of others.

@@ -21,7 +21,7 @@ use crate::handles::{Handle, Object};
 use crate::log::{self, Level};
 use crate::state::control::Refusal;
 pub use image::image_at;
-pub use unions::{NodeParams, location_id, node_params, words_of, words_of_attribute};
+pub use unions::{NodeParams, location_id, node_params, sm_resource, words_of, words_of_attribute};
 
 /// Runs the body of an entry point: nothing may unwind into C, and failures are said if asked.
 pub fn call(name: &str, body: impl FnOnce() -> Result<()>) -> CUresult {

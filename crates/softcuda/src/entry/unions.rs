@@ -29,6 +29,12 @@ pub fn location_id(location: &CUmemLocation) -> c_int {
     unsafe { location.__bindgen_anon_1.id }
 }
 
+/// How many SMs a resource of that type says it has.
+pub fn sm_resource(resource: &CUdevResource) -> CUdevSmResource {
+    // SAFETY: the struct is plain numbers, for which any bits will do, and no longer than the union.
+    unsafe { resource.__bindgen_anon_1.sm }
+}
+
 /// The parameters of a node of a graph, of which a union holds one kind.
 pub enum NodeParams {
     Empty,

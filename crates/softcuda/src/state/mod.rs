@@ -10,6 +10,7 @@ pub mod exec;
 pub mod function;
 pub mod graph;
 pub mod graph_memory;
+pub mod green;
 pub mod image;
 pub mod library;
 pub mod limits;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cuda_abi::*;
 use model::Dim3;
+use softgpu::card::SmSet;
 use softgpu::engine::{Task, Work};
 use softgpu::error::Access;
 use softgpu::memory::{AddressSpace, Copy3D, Fill, Word};
@@ -56,6 +57,8 @@ pub struct KernelLaunch {
     pub parameters: Arc<[u8]>,
     pub cooperative: bool,
     pub priority: Option<i32>,
+    /// The SMs of the green context in whose stream it was launched or captured.
+    pub sms: Option<SmSet>,
 }
 
 /// A wait for, or a write of, a word in memory.
@@ -258,6 +261,11 @@ impl WordOperation {
 }
 
 impl KernelLaunch {
+    /// New parameters for a node of a graph; how and where it runs stays as it was.
+    pub fn with_attributes_of(self, old: &KernelLaunch) -> KernelLaunch {
+        KernelLaunch { cooperative: old.cooperative, priority: old.priority, sms: old.sms, ..self }
+    }
+
     fn steps(&self, context: &Arc<Context>) -> Result<Vec<Work>> {
         let workspace = if self.cooperative { context.take_workspace()? } else { 0 };
         let stack = lock(&context.limits).stack;
@@ -270,6 +278,7 @@ impl KernelLaunch {
             grid_workspace: workspace,
             grid_id: context.next_grid_id(),
             sm_count: context.driver.properties.sms,
+            sms: self.sms,
             stack_limit: u32::try_from(stack).unwrap_or(u32::MAX),
             output: Arc::clone(&context.output),
         };

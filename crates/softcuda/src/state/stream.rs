@@ -10,6 +10,7 @@ use softgpu::engine::{Task, Work};
 use super::capture::{self, Capture};
 use super::context::Context;
 use super::driver::next_id;
+use super::green::GreenContext;
 use super::operation::Operation;
 use super::queue::{Queue, Takes};
 use super::{current, lock};
@@ -32,6 +33,8 @@ pub struct Stream {
     pub id: u64,
     pub kind: Kind,
     pub priority: i32,
+    /// The green context that it was made in, if it was.
+    pub green: Option<Arc<GreenContext>>,
     context: Weak<Context>,
     tail: Mutex<Task>,
     pub queue: Queue,
@@ -63,7 +66,17 @@ impl Drop for OwnStreams {
 }
 
 impl Stream {
+    /// A stream that is always there.
     pub fn new(context: Weak<Context>, kind: Kind, priority: i32) -> Arc<Stream> {
+        Stream::build(context, kind, priority, None)
+    }
+
+    fn build(
+        context: Weak<Context>,
+        kind: Kind,
+        priority: i32,
+        green: Option<Arc<GreenContext>>,
+    ) -> Arc<Stream> {
         Arc::new(Stream {
             handle: match kind {
                 Kind::Legacy => Handle::of(CU_STREAM_LEGACY.addr() as u64),
@@ -73,6 +86,7 @@ impl Stream {
             id: next_id(),
             kind,
             priority,
+            green,
             context,
             tail: Mutex::new(Task::done()),
             queue: Queue::default(),
@@ -83,9 +97,14 @@ impl Stream {
     }
 
     /// A stream that the program asked for.
-    pub fn create(context: &Arc<Context>, kind: Kind, priority: i32) -> Arc<Stream> {
-        let stream =
-            Stream::new(Arc::downgrade(context), kind, priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY));
+    pub fn create(
+        context: &Arc<Context>,
+        kind: Kind,
+        priority: i32,
+        green: Option<Arc<GreenContext>>,
+    ) -> Arc<Stream> {
+        let priority = priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY);
+        let stream = Stream::build(Arc::downgrade(context), kind, priority, green);
         stream.handle.bind(Arc::clone(&stream));
         context.adopt(&stream);
         stream
@@ -106,6 +125,9 @@ impl Stream {
                     current::context()?;
                     return refuse(CUDA_ERROR_INVALID_HANDLE);
                 };
+                if stream.green.as_ref().is_some_and(|green| green.is_destroyed()) {
+                    return refuse(CUDA_ERROR_STREAM_DETACHED);
+                }
                 stream.context()?.check()?;
                 Ok(stream)
             }
@@ -140,6 +162,11 @@ impl Stream {
             Some(context) => Ok(context),
             None => refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED),
         }
+    }
+
+    /// As C has it: null for a stream of an ordinary context.
+    pub fn green_handle(&self) -> CUgreenCtx {
+        self.green.as_ref().map_or(std::ptr::null_mut(), |green| green.handle.raw())
     }
 
     pub fn flags(&self) -> u32 {
