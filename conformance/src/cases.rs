@@ -10,6 +10,7 @@ mod faults;
 mod forks;
 mod gates;
 mod graphs;
+mod green;
 mod hostile;
 mod init;
 mod ipc;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Case> {
         launch::CASES,
         kernels::CASES,
         streams::CASES,
+        green::CASES,
         events::CASES,
         memops::CASES,
         gates::CASES,

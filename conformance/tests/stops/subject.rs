@@ -176,6 +176,7 @@ impl Subject {
             grid_workspace: 0,
             grid_id: 7,
             sm_count: 4,
+            sms: None,
             stack_limit: 64 << 10,
             output: Arc::new(Output::default()),
         };
