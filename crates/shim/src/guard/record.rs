@@ -267,16 +267,13 @@ impl Ring {
         self.head.store(self.head.load(Ordering::Relaxed) - size(launch) as u64, Ordering::Release);
     }
 
-    /// Frees the records of launches before a gate that was passed; how many they were. Under the lane's lock.
-    pub fn free(&self, passed: u32) -> u32 {
+    /// Frees the records of launches before a gate that was passed. Under the lane's lock.
+    pub fn free(&self, passed: u32) {
         let (mut tail, head) = (self.tail.load(Ordering::Relaxed), self.head.load(Ordering::Relaxed));
-        let mut count = 0;
         while tail < head && has_passed(passed, self.gate(At(tail))) {
             tail += self.size(At(tail));
-            count += 1;
         }
         self.tail.store(tail, Ordering::Relaxed);
-        count
     }
 
     /// The records that were not freed, from the oldest on.
