@@ -6,6 +6,9 @@
 //! Iterations are long beside a window, so they count by parts: one that began before the window or ends after it counts
 //! with the part of its time that lies inside. Iterations queue behind each other, so an iteration's time runs from the end
 //! of the one before it. Work counted so is additive: two halves of a window have as much as the whole.
+//!
+//! How long a latency tenant keeps the GPU busy is counted in the same way. Its requests are served one at a time and in
+//! order, so the time of each is its service; one without a start or without an end was not served.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +79,7 @@ impl Iteration {
     }
 }
 
-/// The iterations that a tenant finished, in order.
+/// The iterations, or the requests, that a tenant finished, in order.
 pub fn finished(tenant: &TenantRun, checks: &Checks) -> Vec<Iteration> {
     let mut before = 0;
     let pairs = tenant.start_us.iter().zip(&tenant.end_us).enumerate();

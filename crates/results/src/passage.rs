@@ -1,6 +1,7 @@
 //! One tenant's part in one run, and how parts of different modes are matched.
 
 use crate::Archive;
+use crate::iteration::{Checks, Done, done, finished};
 use crate::record::{ALONE, Run, Scenario, TenantRun};
 
 /// What one tenant did in one run.
@@ -19,6 +20,12 @@ impl Passage<'_> {
     /// is that of another experiment.
     pub fn window(&self) -> (u64, u64) {
         (self.run.warmup_us, self.run.until_us)
+    }
+
+    /// What was done in the counted time, of iterations or of requests.
+    pub fn done(&self, checks: &Checks) -> Done {
+        let (from, to) = self.window();
+        done(&finished(self.tenant, checks), from, to)
     }
 }
 

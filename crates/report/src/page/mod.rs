@@ -129,16 +129,20 @@ const WORDS: [(&str, &str); 9] = [
         "ideal",
         "The share of the GPU's time that best-effort work could have had: all that the latency tenants, alone, leave \
          idle, or all that the best-effort tenants can use, if that is less. What it had is each one's part of its \
-         rate alone, times the share for which it keeps the GPU busy alone. Where contexts run at the same time, more \
-         than the ideal is possible.",
+         rate alone, times the share for which it keeps the GPU busy alone. Busy is counted by what was served within the \
+         counted time, whenever it was due; what was served across an end of it counts with the part inside. Where \
+         contexts run at the same time, more than the ideal is possible.",
     ),
-    ("GPU busy", "GPU time of all that was finished, by its length alone; above 100% for the same reason."),
+    (
+        "GPU busy",
+        "GPU time of all that was served within the counted time, by its length alone; above 100% for the same reason.",
+    ),
     (
         "intervals",
         "95%, by bootstrap: repetitions are drawn first, then stretches of requests within them. What belongs to one \
          repetition stays together in ratios. One repetition knows nothing about the difference between two runs.",
     ),
-    ("warm-up", "What is due before its end counts nowhere."),
+    ("warm-up", "What is due before its end counts nowhere but in how busy the GPU is afterwards."),
 ];
 
 fn method() -> Markup {

@@ -38,7 +38,7 @@ pub(super) fn figures(
     let rounds: Vec<f64> = (0..ROUNDS)
         .map(|round| here.redrawn(round, &tenant.name, &repetitions(round, scenario, passages.len())))
         .collect();
-    let totals: Vec<Done> = passages.iter().map(|passage| in_window(passage, checks)).collect();
+    let totals: Vec<Done> = passages.iter().map(|passage| passage.done(checks)).collect();
     let (with, without) = paired(passages, alone);
     let (with, without) = (rates(&with, checks), rates(&without, checks));
     let alone_rate = Some(without.measured()).filter(|rate| *rate > 0.0);
@@ -62,12 +62,6 @@ pub(super) fn figures(
         of_alone,
     };
     (figures, ratio_rounds.unwrap_or_default())
-}
-
-/// What was done in the counted time.
-pub(super) fn in_window(passage: &Passage<'_>, checks: &Checks) -> Done {
-    let (from, to) = passage.window();
-    done(&finished(passage.tenant, checks), from, to)
 }
 
 /// Per second, in each stretch of each passage.

@@ -8,7 +8,6 @@ use super::latency::{self, Latency};
 use crate::bootstrap::{Estimate, mean};
 use crate::passage::{self, Passage};
 use crate::record::ALONE;
-use crate::request::offered;
 
 /// The figures of a mode over all its tenants.
 #[derive(Clone, Debug, Default)]
@@ -121,15 +120,10 @@ impl View<'_> {
         (!runs.is_empty()).then(|| mean(runs.iter().map(of)))
     }
 
-    /// The share of the counted time that one tenant's finished work needs on the GPU.
+    /// The share of the counted time that the work which one tenant did in it needs on the GPU. Requests count by when
+    /// they were served and not by when they were due: a queue that the warm-up leaves behind keeps the GPU busy within
+    /// the counted time, and one that is left at its end does so after it.
     fn share(&self, passage: &Passage<'_>) -> f64 {
-        let finished = match passage.tenant.class {
-            Class::Latency => {
-                let requests = offered(passage.run, passage.tenant);
-                requests.iter().filter(|request| request.end.is_some()).count() as f64
-            }
-            Class::BestEffort => best_effort::in_window(passage, self.checks).all,
-        };
-        finished * passage.tenant.gpu_us * 1e-6 / passage.run.window_s()
+        passage.done(self.checks).all * passage.tenant.gpu_us * 1e-6 / passage.run.window_s()
     }
 }

@@ -255,6 +255,51 @@ fn ideal_without_what_the_latency_tenants_need() {
     assert!((together.busy.unwrap() - 0.6).abs() < 1e-9, "{together:?}");
 }
 
+/// Requests of a millisecond each without a break, all due at once.
+fn burst(due: u64, first: u64, count: u64) -> Part {
+    let start: Vec<u64> = (0..count).map(|n| first + n * MILLISECOND).collect();
+    let end = start.iter().map(|start| start + MILLISECOND).collect();
+    Part { due: Some(vec![due; count as usize]), start, end, gpu_us: 1_000.0, ..latency("server") }
+}
+
+/// What a server leaves idle in the second of two seconds.
+fn ideal_beside(server: Part) -> f64 {
+    let training = || Part { gpu_us: 10_000.0, ..trained(10 * MILLISECOND, 2000 * MILLISECOND) };
+    let stage = Stage::new(within(MILLISECOND)).window(1000 * MILLISECOND, 2000 * MILLISECOND);
+    let stage = stage.alone(0, server.clone()).alone(0, training()).run("mps", 0, [server, training()]);
+    figures(stage).scenarios[0].mode("mps").expect("it was run").together.ideal.expect("both were alone")
+}
+
+#[test]
+fn ideal_by_requests_that_were_due_instead_of_what_was_served() {
+    // A burst of the warm-up is served until 400 ms of the counted time are over, with one request across its begin;
+    // another comes 100 ms before the end, and most of it is served afterwards.
+    let mut server = burst(500 * MILLISECOND, 500 * MILLISECOND + 500, 900);
+    let late = burst(1900 * MILLISECOND, 1900 * MILLISECOND, 700);
+    server.due.as_mut().unwrap().extend(late.due.unwrap());
+    server.start.extend(late.start);
+    server.end.extend(late.end);
+    assert!((ideal_beside(server) - (1.0 - 0.4005 - 0.1)).abs() < 1e-9);
+}
+
+#[test]
+fn idle_time_of_a_server_without_a_queue() {
+    // In a closed loop, nothing is due; half of each request is spent on the host.
+    let closed = Part { due: None, gpu_us: 500.0, ..burst(0, 500, 3000) };
+    assert!((ideal_beside(closed.clone()) - 0.5).abs() < 1e-9);
+    // Ends without a start, and starts without an end, are of requests that were not served.
+    let half = |list: &[u64]| list[..1500].to_vec();
+    for torn in [
+        Part { start: half(&closed.start), ..closed.clone() },
+        Part { end: half(&closed.end), ..closed.clone() },
+    ] {
+        assert!((ideal_beside(torn) - (1.0 - 0.5 * 0.5005)).abs() < 1e-9);
+    }
+    // Shorter than the clock can tell: the GPU time of those that ended within.
+    let short = Part { end: closed.start.clone(), ..closed };
+    assert!((ideal_beside(short) - 0.5).abs() < 1e-9);
+}
+
 #[test]
 fn an_ideal_that_a_tenant_which_waits_for_its_host_exceeds() {
     // Half of the time belongs to requests. The training needs the GPU for half of its time, so all of it fits beside
