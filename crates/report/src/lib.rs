@@ -6,7 +6,7 @@
 //! from files of other people, so all text is escaped where it is written, by the macro that writes it.
 //!
 //! * `view`: an archive in the order of the page; `summary`: many scenarios in one line; `overview`: all modes and
-//!   policies of a suite, and the better domain; `bars`: the design's table
+//!   policies of a suite, and the better domain; `choice`: which one that is; `bars`: the design's table
 //! * `page`: the HTML file; `charts`: its pictures, from plain numbers
 //! * `palette`: how each mode looks; `numbers`: how numbers read
 
@@ -14,6 +14,7 @@
 
 mod bars;
 mod charts;
+mod choice;
 mod markdown;
 mod numbers;
 mod overview;

@@ -1,19 +1,19 @@
 //! A suite in a few lines: what each mode and policy costs and gives over all its scenarios, and what ebb would in the
 //! domain that suits each scenario better.
 //!
-//! The *better domain* of a scenario is the one in which p99 over alone is less, and among equals the one that gives
-//! best-effort work more. It is chosen once for each policy, and every figure is then taken from it: to choose again for
-//! each figure would be to measure something that nobody can have. Scenarios that were measured in one domain only are
-//! no choice, and left out.
+//! Which domain that is, `choice` says. It is chosen once for each policy, and once among all policies and domains, and
+//! every figure is then taken from it: to choose again for each figure would be to measure something that nobody can
+//! have. Scenarios that were measured in one domain only are no choice, and left out.
 
 use results::figures::Told;
 use results::mode::Name;
 use results::record::ALONE;
 
+use crate::choice::ranked;
 use crate::numbers::{NONE, OVERLOAD, attained, count, finite, grouped, many, percent, time, times};
 use crate::palette;
 use crate::summary::{Spread, Summary, pairs};
-use crate::view::{Scenario, View, modes_of, overhead};
+use crate::view::{Scenario, View, modes_of};
 
 /// Text in rows and columns, for whatever shows it.
 pub struct Table {
@@ -38,17 +38,22 @@ pub const FIGURES: [&str; 9] = [
 /// Only where some tenant told ebb an SLO.
 const TOLD: [&str; 2] = ["told SLO points lost, mean", "worst"];
 
-/// A line for each mode of a suite, and for the better domain under each policy; where there are several suites, the same
-/// over all their pairs.
+/// A line for each mode of a suite, and for the better domain under each policy; then the same over all pairs.
 pub fn suites(view: &View) -> Vec<Table> {
-    let mut tables: Vec<Table> =
-        view.suites.iter().map(|suite| table(suite.name.to_owned(), &suite.scenarios)).collect();
-    let pairs: Vec<Scenario<'_>> = pairs(view).into_iter().copied().collect();
-    if view.suites.len() > 1 && !pairs.is_empty() {
+    groups(view).into_iter().map(|(title, scenarios)| table(title, &scenarios)).collect()
+}
+
+/// What is summed up together: each suite, and all pairs where they are not the only suite there is.
+pub fn groups<'a>(view: &View<'a>) -> Vec<(String, Vec<Scenario<'a>>)> {
+    let mut groups: Vec<_> =
+        view.suites.iter().map(|suite| (suite.name.to_owned(), suite.scenarios.clone())).collect();
+    let pairs: Vec<Scenario<'a>> = pairs(view).into_iter().copied().collect();
+    let is_a_suite = groups.len() == 1 && pairs.len() == groups[0].1.len();
+    if !is_a_suite && !pairs.is_empty() {
         let title = format!("All {} of a latency and a best-effort tenant", many(pairs.len(), "pair"));
-        tables.push(table(title, &pairs));
+        groups.push((title, pairs));
     }
-    tables
+    groups
 }
 
 fn table(title: String, scenarios: &[Scenario<'_>]) -> Table {
@@ -68,21 +73,33 @@ fn table(title: String, scenarios: &[Scenario<'_>]) -> Table {
 
 /// The same for the better domains alone; nothing where there was no choice.
 pub fn in_better_domains<'s, 'a: 's>(scenarios: &'s [Scenario<'a>]) -> Vec<(String, Summary)> {
-    let line = |variant: Variant| {
-        let chosen: Vec<_> = scenarios.iter().filter_map(|scenario| Choice::of(scenario, variant)).collect();
-        let summary = Summary::over(chosen.iter().map(|choice| (choice.scenario, choice.better)));
-        (!summary.is_empty()).then(|| (format!("ebb, better domain{}", variant.label()), summary))
+    let line = |name: String, choose: &dyn Fn(&'s Scenario<'a>) -> Option<Choice<'s, 'a>>| {
+        let chosen = scenarios.iter().filter_map(choose);
+        let summary = Summary::over(chosen.map(|choice| (choice.scenario, choice.better)));
+        (!summary.is_empty()).then_some((name, summary))
     };
-    variants(scenarios).into_iter().filter_map(line).collect()
+    let variants = variants(scenarios);
+    let under = |variant: &Variant| {
+        line(format!("ebb, better domain{}", variant.label()), &|scenario| Choice::under(scenario, *variant))
+    };
+    let mut lines: Vec<_> = variants.iter().filter_map(under).collect();
+    if variants.len() > 1 {
+        lines.extend(line("ebb, best policy and domain".to_owned(), &Choice::of_all));
+    }
+    lines
 }
 
-/// Which domain was the better one for each scenario under each policy; nothing where there was no choice.
+/// Which domain was the better one for each scenario under each policy, and which policy in which domain the best;
+/// nothing where there was no choice.
 pub fn choices(view: &View) -> Option<Table> {
     let mut rows = Vec::new();
     for suite in &view.suites {
         for scenario in &suite.scenarios {
-            let variants = variants([scenario]).into_iter();
-            rows.extend(variants.filter_map(|variant| Some(Choice::of(scenario, variant)?.cells(variant))));
+            let variants = variants([scenario]);
+            let under = variants.iter().filter_map(|variant| Choice::under(scenario, *variant));
+            rows.extend(under.map(|choice| choice.cells("")));
+            let of_all = Choice::of_all(scenario).filter(|_| variants.len() > 1);
+            rows.extend(of_all.map(|choice| choice.cells("best: ")));
         }
     }
     let heads = vec![
@@ -107,6 +124,11 @@ struct Variant {
 }
 
 impl Variant {
+    fn of(mode: &str) -> Variant {
+        let Name { policy, slo, .. } = Name::of(mode);
+        Variant { policy, slo }
+    }
+
     fn mode(self, base: &'static str) -> String {
         Name { base, policy: self.policy, slo: self.slo }.to_string()
     }
@@ -120,12 +142,16 @@ impl Variant {
 
 const DOMAINS: [&str; 2] = ["ebb-isolated", "ebb-shared"];
 
+fn is_in_a_domain(mode: &str) -> bool {
+    DOMAINS.contains(&Name::of(mode).base)
+}
+
 /// In the order of the modes.
 fn variants<'s, 'a: 's>(scenarios: impl IntoIterator<Item = &'s Scenario<'a>>) -> Vec<Variant> {
     let mut variants: Vec<Variant> = Vec::new();
-    for Name { base, policy, slo } in modes_of(scenarios).into_iter().map(Name::of) {
-        let variant = Variant { policy, slo };
-        if DOMAINS.contains(&base) && !variants.contains(&variant) {
+    for mode in modes_of(scenarios) {
+        let variant = Variant::of(mode);
+        if is_in_a_domain(mode) && !variants.contains(&variant) {
             variants.push(variant);
         }
     }
@@ -135,32 +161,40 @@ fn variants<'s, 'a: 's>(scenarios: impl IntoIterator<Item = &'s Scenario<'a>>) -
 struct Choice<'s, 'a> {
     scenario: &'s Scenario<'a>,
     better: &'a str,
-    other: &'a str,
+    /// The same in the other domain, where the choice was between the two.
+    other: Option<&'a str>,
 }
 
 impl<'s, 'a> Choice<'s, 'a> {
-    fn of(scenario: &'s Scenario<'a>, variant: Variant) -> Option<Choice<'s, 'a>> {
-        let [isolated, shared] = DOMAINS.map(|domain| scenario.mode(&variant.mode(domain)));
-        let (isolated, shared) = (isolated?, shared?);
-        let cost = |mode| overhead(mode).map(|estimate| estimate.value);
-        let gain = |mode: &results::figures::ModeFigures| {
-            mode.together.of_ideal.map_or(f64::NEG_INFINITY, |estimate| estimate.value)
-        };
-        let order = cost(shared)?.total_cmp(&cost(isolated)?).then(gain(isolated).total_cmp(&gain(shared)));
-        let (better, other) = if order.is_lt() { (shared, isolated) } else { (isolated, shared) };
-        Some(Choice { scenario, better: &better.mode, other: &other.mode })
+    /// Between the domains under one policy.
+    fn under(scenario: &'s Scenario<'a>, variant: Variant) -> Option<Choice<'s, 'a>> {
+        let modes = DOMAINS.into_iter().filter_map(|domain| scenario.mode(&variant.mode(domain)));
+        let [better, other] = ranked(scenario, modes)[..] else { return None };
+        Some(Choice { scenario, better: &better.mode, other: Some(&other.mode) })
     }
 
-    fn cells(&self, variant: Variant) -> Vec<String> {
+    /// Among all policies in both domains.
+    fn of_all(scenario: &'s Scenario<'a>) -> Option<Choice<'s, 'a>> {
+        let ranked = ranked(scenario, scenario.modes().filter(|mode| is_in_a_domain(&mode.mode)));
+        let best = ranked.first()?;
+        let is_there = |domain| ranked.iter().any(|mode| Name::of(&mode.mode).base == domain);
+        let choice = Choice { scenario, better: &best.mode, other: None };
+        DOMAINS.into_iter().all(is_there).then_some(choice)
+    }
+
+    fn cells(&self, before_policy: &str) -> Vec<String> {
         let record = self.scenario.record;
-        let [better, other] =
-            [self.better, self.other].map(|mode| figures(&Summary::over([(self.scenario, mode)])));
+        let of = |mode: &str| figures(&Summary::of([self.scenario], mode));
+        let [_, _, cost, _, _, lost, _, gain, _] = of(self.better);
+        let [other_cost, other_gain] = self.other.map_or([NONE, NONE].map(str::to_owned), |other| {
+            let [_, _, cost, _, _, _, _, gain, _] = of(other);
+            [cost, gain]
+        });
         let domain = Name::of(self.better).base.trim_start_matches("ebb-");
-        let policy = variant.label().trim_start_matches(": ").to_owned();
-        let [_, _, cost, _, _, lost, _, gain, _] = better;
-        let [_, _, other_cost, _, _, _, _, other_gain, _] = other;
-        let policy = if policy.is_empty() { "as it comes".to_owned() } else { policy };
+        let label = Variant::of(self.better).label();
+        let policy = if label.is_empty() { "as it comes" } else { label.trim_start_matches(": ") };
         let place = format!("{}/{}", record.suite, record.name);
+        let policy = format!("{before_policy}{policy}");
         vec![place, policy, domain.to_owned(), cost, lost, gain, other_cost, other_gain]
     }
 }
