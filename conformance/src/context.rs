@@ -5,11 +5,16 @@ use anyhow::Result;
 use std::ops::Deref;
 use std::ptr;
 
-/// A created context, current on this thread, on device 0. Every driver call can be made through it.
+/// Whether cases have the primary context of the device, as programs of the runtime do, instead of one that is made for them; by whichever
+/// value.
+pub const PRIMARY: &str = "EBB_CONFORMANCE_PRIMARY";
+
+/// A context, current on this thread, on device 0: a created one, or as [`PRIMARY`] says. Every driver call can be made through it.
 pub struct Context<'d> {
     driver: &'d Driver,
     device: CUdevice,
     handle: CUcontext,
+    primary: bool,
 }
 
 // SAFETY: CUDA handles and device addresses are names that the driver lets every thread use.
@@ -18,14 +23,20 @@ unsafe impl Send for Context<'_> {}
 unsafe impl Sync for Context<'_> {}
 
 impl<'d> Context<'d> {
-    /// Initialises the driver and makes a context with default flags.
+    /// Initialises the driver and makes a context with default flags, or retains the primary one.
     pub fn new(driver: &'d Driver) -> Result<Context<'d>> {
         driver.cuInit(0).ok()?;
         let mut device = 0;
         driver.cuDeviceGet(&mut device, 0).ok()?;
         let mut handle = ptr::null_mut();
-        driver.cuCtxCreate_v2(&mut handle, 0, device).ok()?;
-        Ok(Context { driver, device, handle })
+        let primary = std::env::var_os(PRIMARY).is_some();
+        if primary {
+            driver.cuDevicePrimaryCtxRetain(&mut handle, device).ok()?;
+            driver.cuCtxSetCurrent(handle).ok()?;
+        } else {
+            driver.cuCtxCreate_v2(&mut handle, 0, device).ok()?;
+        }
+        Ok(Context { driver, device, handle, primary })
     }
 
     pub fn driver(&self) -> &'d Driver {
@@ -64,6 +75,9 @@ impl Deref for Context<'_> {
 impl Drop for Context<'_> {
     fn drop(&mut self) {
         // A context that a case has deliberately broken answers with its sticky error; the case has judged that.
-        let _ = self.driver.cuCtxDestroy_v2(self.handle);
+        let _ = match self.primary {
+            true => self.driver.cuDevicePrimaryCtxRelease_v2(self.device),
+            false => self.driver.cuCtxDestroy_v2(self.handle),
+        };
     }
 }

@@ -5,6 +5,7 @@
 //! standard error must be the same too. And so that a shim which is not there does not pass for one that is not seen,
 //! every process must have left a ledger.
 
+use conformance::context::PRIMARY;
 use conformance::driver::BY_PROC_ADDRESS;
 use conformance::runner::{Launcher, Report, crowd};
 use conformance::suite::{self, Case, Outcome, Run};
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Trial::test("as_a_best_effort_tenant_beside_latency_tenants", beside_latency_tenants),
         Trial::test("every_launch_guarded", || guarded("now")),
         Trial::test("every_launch_guarded_and_stopped_at_random_moments", || guarded("storm:7")),
+        Trial::test("every_launch_guarded_and_confined_at_random_moments", confined),
         Trial::test("every_twin_held_against_its_original", verified),
         Trial::test("proc_addresses_over_softcuda", || proc_addresses(&DRIVER)),
         Trial::test("proc_addresses_over_nullcuda", || proc_addresses(&common::built("nullcuda"))),
@@ -178,9 +180,16 @@ impl Place {
 
     /// And every process has left a ledger, into which hooks have counted.
     fn proves_invisible(self) -> Result<(), Failed> {
+        self.counts_unseen().map(drop)
+    }
+
+    /// The same; and what the shim has counted.
+    fn counts_unseen(self) -> Result<Vec<Reading>, Failed> {
         let place = self.compared()?;
         let ledgers = place.ledgers()?;
-        let counted = ledgers.iter().filter(|ledger| ledger.count(Counter::ContextsCreated) > 0).count();
+        let contexts = [Counter::ContextsCreated, Counter::PrimaryContextsRetained];
+        let has_one = |ledger: &&Reading| contexts.iter().any(|counter| ledger.count(*counter) > 0);
+        let counted = ledgers.iter().filter(has_one).count();
         let due = processes_with_a_context();
         if counted < due {
             return Err(format!("only {counted} of {due} processes have counted their context").into());
@@ -189,7 +198,7 @@ impl Place {
         if failed.is_some() {
             return Err("a hook has failed".into());
         }
-        Ok(())
+        Ok(ledgers)
     }
 
     fn ledgers(&self) -> Result<Vec<Reading>, Failed> {
@@ -318,8 +327,23 @@ fn beside_latency_tenants() -> Result<(), Failed> {
 
 /// A process whose launches can be stopped between blocks computes as it would alone, whether it is stopped or not.
 fn guarded(how: &str) -> Result<(), Failed> {
+    guarded_place(how).proves_invisible()
+}
+
+fn guarded_place(how: &str) -> Place {
     let place = Place { except: NOT_IF_STOPPED, ..Place::preloaded(&SHIM) };
-    place.with("EBB_GUARD", how).with("EBB_GUARD_CACHE", "off").proves_invisible()
+    place.with("EBB_GUARD", how).with("EBB_GUARD_CACHE", "off")
+}
+
+/// A process whose launches are stopped and go on, on half of the SMs, computes as it would alone.
+fn confined() -> Result<(), Failed> {
+    let ledgers = guarded_place("storm:7:1500:700:50").with(PRIMARY, "1").counts_unseen()?;
+    let confined: u64 = ledgers.iter().map(|ledger| ledger.count(Counter::GuardConfined)).sum();
+    if confined < 100 {
+        return Err(format!("only {confined} launches were made on some of the SMs").into());
+    }
+    println!("{confined} launches were made on some of the SMs");
+    Ok(())
 }
 
 /// A process whose kernels are run several times over, cut and compared, computes as it would alone. No twin leaves anything

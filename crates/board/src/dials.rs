@@ -19,6 +19,8 @@ pub(crate) struct Dialled {
     threshold: AtomicU64,
     in_flight: AtomicU64,
     beside: AtomicU64,
+    confine: AtomicU32,
+    _unused: AtomicU32,
 }
 
 impl Dialled {
@@ -32,6 +34,7 @@ impl Dialled {
         self.threshold.store(sane.threshold.0, Ordering::Relaxed);
         self.in_flight.store(sane.in_flight.0, Ordering::Relaxed);
         self.beside.store(sane.beside.0, Ordering::Relaxed);
+        self.confine.store(sane.confine, Ordering::Relaxed);
     }
 
     /// Whatever is written there, brought within what makes sense.
@@ -45,6 +48,7 @@ impl Dialled {
             threshold: of(&self.threshold),
             in_flight: of(&self.in_flight),
             beside: of(&self.beside),
+            confine: self.confine.load(Ordering::Relaxed),
             solo_share: self.solo_share.load(Ordering::Relaxed),
         };
         dials.sane()

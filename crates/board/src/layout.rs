@@ -23,7 +23,7 @@ use crate::text::Text;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbboard");
 
 /// The layout's version. Any change to a place or to a meaning changes it.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// How many processes one GPU has room for.
 #[cfg(not(all(test, loom)))]
@@ -143,7 +143,7 @@ mod places {
         assert!(offset_of!(Header, quantum) == 32);
         assert!(offset_of!(Header, domain) == 56);
         assert!(offset_of!(Header, dials) == 64);
-        assert!(size_of::<Dialled>() == 40);
+        assert!(size_of::<Dialled>() == 48);
         assert!(offset_of!(Layout, round) == 128);
         assert!(offset_of!(Layout, seats) == 192);
         assert!(offset_of!(Seat, virtual_time) == 8);

@@ -110,6 +110,8 @@ counts! {
         cut,
         /// Launches made again for the blocks that were turned away.
         relaunched,
+        /// Of those, the ones that ran beside a latency tenant's work, on some of the SMs.
+        confined,
         /// Rounds of such launches.
         rounds,
         /// Times that blocks did not leave, because they waited for some that were turned away.

@@ -27,14 +27,17 @@ fn nanos() -> impl Strategy<Value = Nanos> {
 fn dials() -> impl Strategy<Value = Dials> {
     let kind = (0..Kind::ALL.len()).prop_map(|place| Kind::ALL[place]);
     let spans = (nanos(), nanos(), nanos(), nanos());
-    (kind, spans, any::<u32>()).prop_map(|(kind, (quiet, threshold, in_flight, beside), solo_share)| Dials {
-        kind,
-        quiet,
-        threshold,
-        in_flight,
-        beside,
-        solo_share,
-    })
+    (kind, spans, any::<u32>(), any::<u32>()).prop_map(
+        |(kind, (quiet, threshold, in_flight, beside), confine, solo_share)| Dials {
+            kind,
+            quiet,
+            threshold,
+            in_flight,
+            beside,
+            confine,
+            solo_share,
+        },
+    )
 }
 
 proptest! {

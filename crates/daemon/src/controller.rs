@@ -57,7 +57,7 @@ impl Controller {
     pub fn dials(&self, policy: &Policy, domain: Domain) -> Dials {
         let plain = Dials { kind: policy.kind, ..Dials::default() };
         let turned = match policy.kind {
-            Kind::Slo => slo::dials_at(self.state.level(), domain, plain),
+            Kind::Slo => self.state.dials(domain, plain),
             _ => plain,
         };
         policy.over(turned)
@@ -252,10 +252,13 @@ mod tests {
         assert_eq!((stage.level(), stage.board.dials()), (START, Dials::default()));
         stage.go(200, us(1_000), us(2_000));
         assert_eq!(stage.level(), LEVELS - 1);
-        assert_eq!(stage.board.dials(), slo::dials_at(LEVELS - 1, Domain::Isolated, Dials::default()));
+        assert_eq!(stage.board.dials(), slo::dials_at(LEVELS - 1, false, Domain::Isolated, Dials::default()));
         stage.go(20, us(1_400), us(2_900));
         assert!(stage.level() < START, "{}", stage.level());
-        assert_eq!(stage.board.dials(), slo::dials_at(stage.level(), Domain::Isolated, Dials::default()));
+        assert_eq!(
+            stage.board.dials(),
+            slo::dials_at(stage.level(), false, Domain::Isolated, Dials::default())
+        );
     }
 
     #[test]
@@ -305,7 +308,7 @@ mod tests {
         let policy = Policy { quiet: Some(us(77)), in_flight: Some(ms(3)), ..Policy::default() };
         let mut stage = Stage::new(policy, None);
         stage.go(200, us(1_000), us(2_000));
-        let top = slo::dials_at(LEVELS - 1, Domain::Isolated, Dials::default());
+        let top = slo::dials_at(LEVELS - 1, false, Domain::Isolated, Dials::default());
         assert_eq!(stage.board.dials(), Dials { quiet: us(77), in_flight: ms(3), ..top });
     }
 

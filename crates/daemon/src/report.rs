@@ -142,6 +142,8 @@ pub struct Policy {
     pub threshold_ns: u64,
     pub in_flight_ns: u64,
     pub beside_ns: u64,
+    /// On how many of a hundred SMs longer work may run beside a request.
+    pub confine_percent: u32,
     /// Of requests, how many are seen alone.
     pub solo_share_permille: u32,
     pub tolerance_permille: u32,
@@ -282,6 +284,8 @@ pub struct Counters {
     pub cut: u64,
     #[serde(default)]
     pub relaunched: u64,
+    #[serde(default)]
+    pub confined: u64,
     #[serde(default)]
     pub rounds: u64,
     #[serde(default)]

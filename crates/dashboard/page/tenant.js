@@ -41,7 +41,7 @@ const processTable = () => new Table({
 /** Counters that say something of this class, in words. */
 const COUNTERS = {
   latency: [['bursts', 'requests'], ['marked', 'of them marked by the program'], ['slo_missed', 'later than the objective'], ['launches', 'kernels launched'], ['submissions', 'pieces of work handed over']],
-  'best-effort': [['launches', 'kernels launched'], ['submissions', 'pieces of work handed over'], ['preempted', 'times it made room for a latency tenant'], ['stops_hold', 'stops between kernels'], ['stops_guard', 'stops between blocks'], ['stops_switch', 'stops inside a block'], ['cut', 'launches cut by a stop'], ['relaunched', 'launches made again for the rest'], ['waits', 'waits for a turn']],
+  'best-effort': [['launches', 'kernels launched'], ['submissions', 'pieces of work handed over'], ['preempted', 'times it made room for a latency tenant'], ['stops_hold', 'stops between kernels'], ['stops_guard', 'stops between blocks'], ['stops_switch', 'stops inside a block'], ['cut', 'launches cut by a stop'], ['relaunched', 'launches made again for the rest'], ['confined', 'of them beside requests, on some of the SMs'], ['waits', 'waits for a turn']],
 };
 const ALWAYS = [['memory_denials', 'allocations refused by its limit'], ['daemon_losses', 'times the daemon went away'], ['refusals', 'controls that the driver refused']];
 

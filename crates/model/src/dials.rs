@@ -16,9 +16,15 @@ pub struct Dials {
     pub in_flight: Nanos,
     /// While a latency tenant has work, what leaves the GPU as fast as this may run beside it; nought: nothing.
     pub beside: Nanos,
+    /// While a latency tenant has work, what may not run beside it everywhere may run on so many SMs, in hundredths of all; nought:
+    /// nowhere.
+    pub confine: u32,
     /// Of requests, in thousandths: for so many best-effort work is kept away, to see how long they take alone.
     pub solo_share: u32,
 }
+
+/// Of a hundred SMs best-effort work has at most so many while a latency tenant has work: some are always left.
+pub const MOST_CONFINED: u32 = 90;
 
 /// Which policy decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +62,7 @@ impl Dials {
             threshold: self.threshold.clamp(Nanos::from_micros(1), second),
             in_flight: self.in_flight.clamp(Nanos::from_micros(10), second),
             beside: self.beside.min(Nanos::from_millis(10)),
+            confine: self.confine.min(MOST_CONFINED),
             solo_share: self.solo_share.min(1_000),
         }
     }
@@ -69,6 +76,7 @@ impl Default for Dials {
             threshold: Nanos::from_micros(50),
             in_flight: Nanos::from_millis(8),
             beside: Nanos::ZERO,
+            confine: 0,
             solo_share: 10,
         }
     }
@@ -94,12 +102,19 @@ mod tests {
         let kind = Kind::Gaps;
         let (most, least) = (Nanos::MAX, Nanos::ZERO);
         for any in [most, least] {
-            let wild =
-                Dials { kind, quiet: any, threshold: any, in_flight: any, beside: any, solo_share: u32::MAX };
+            let wild = Dials {
+                kind,
+                quiet: any,
+                threshold: any,
+                in_flight: any,
+                beside: any,
+                confine: u32::MAX,
+                solo_share: u32::MAX,
+            };
             let tame = wild.sane();
             assert_eq!(tame.sane(), tame);
             assert!(tame.threshold > least && tame.in_flight > least && tame.quiet < most, "{tame:?}");
-            assert_eq!((tame.kind, tame.solo_share), (kind, 1_000));
+            assert_eq!((tame.kind, tame.confine, tame.solo_share), (kind, MOST_CONFINED, 1_000));
         }
     }
 

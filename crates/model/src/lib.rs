@@ -16,7 +16,7 @@ mod time;
 
 pub use bytes::{Bytes, NoSize};
 pub use class::{Class, Domain, UnknownWord};
-pub use dials::{Dials, Kind};
+pub use dials::{Dials, Kind, MOST_CONFINED};
 pub use forecast::{Forecast, LONGEST_LULL};
 pub use geometry::Dim3;
 pub use kernel::{Geometry, Kernel, KernelId, ModuleHash, Rung, Site};

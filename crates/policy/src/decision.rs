@@ -28,6 +28,8 @@ pub struct Decision {
     pub again: Nanos,
     /// The latency tenant that goes first among those that have work; the others are as if one level lower.
     pub lead: Option<u32>,
+    /// What may not be started may run all the same on so many SMs, in hundredths of all; nought: on none.
+    pub confined: u32,
     pub why: Why,
 }
 
@@ -84,6 +86,7 @@ impl Decision {
             pieces: 0,
             again,
             lead: None,
+            confined: 0,
             why,
         }
     }
@@ -98,6 +101,7 @@ impl Decision {
             pieces: u32::MAX,
             again: Nanos::MAX,
             lead: None,
+            confined: 0,
             why: Why::Idle,
         }
     }

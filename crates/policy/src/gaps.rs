@@ -120,6 +120,7 @@ pub(crate) fn fill(view: &View, gap: Gap) -> Decision {
         pieces: OUTSTANDING,
         again: gap.end,
         lead: None,
+        confined: 0,
         why: Why::Gap,
     };
     let left = gap.end.since(view.now);

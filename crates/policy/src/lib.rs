@@ -14,6 +14,7 @@
 //! * [`fair`]: exact shares, one best-effort tenant at a time
 //! * [`deadline`]: among latency tenants, the earliest deadline first
 //! * [`solo`]: a request now and then that is seen alone
+//! * [`confine`]: beside a request, on some of the SMs
 //! * [`aside`]: how one of the isolated domain keeps away, by a lever that has its price
 //! * [`domain`]: which domain and which rung suit a tenant
 //! * [`token`]: which best-effort seat puts work on the GPU next
@@ -23,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aside;
+pub mod confine;
 pub mod deadline;
 mod decision;
 pub mod domain;
@@ -52,5 +54,5 @@ pub fn decide(view: &View) -> Decision {
     });
     // Who leads is not a question of whether best-effort work stays away.
     let lead = if view.dials.kind == Kind::Deadline { deadline::lead(view) } else { None };
-    Decision { lead, ..decision }
+    Decision { lead, confined: confine::share(view, &decision), ..decision }
 }

@@ -393,3 +393,31 @@ fn reasons_have_names_of_their_own() {
     names.dedup();
     assert_eq!(names.len(), Why::ALL.len());
 }
+
+#[test]
+fn what_may_not_run_beside_a_request_may_run_on_other_sms() {
+    let confined = Dials { confine: 50, ..dials(Kind::Slo) };
+    let scene = Scene {
+        now: us(1_000),
+        exclusive: false,
+        latency: vec![active(1, us(900))],
+        best_effort: vec![best_effort(2)],
+        dials: confined,
+    };
+    let decision = scene.decide();
+    assert!(!decision.admits(2, us(20), scene.now));
+    assert_eq!((decision.why, decision.confined), (Why::LatencyWork, 50));
+
+    let ended = Latency { activity: Activity::Idle { since: Some(us(990)) }, ..latency(1) };
+    let quiet = Scene { latency: vec![ended], ..scene.clone() };
+    assert_eq!((quiet.decide().why, quiet.decide().confined), (Why::Quiet, 50));
+    let idle = Scene { latency: vec![latency(1)], ..scene.clone() };
+    assert_eq!(idle.decide().confined, 0, "the whole GPU is free");
+    let alone = Scene { latency: vec![Latency { solo: true, ..active(1, us(900)) }], ..scene.clone() };
+    assert_eq!((alone.decide().why, alone.decide().confined), (Why::Solo, 0));
+    assert_eq!(Scene { exclusive: true, ..scene.clone() }.decide().confined, 0, "contexts take turns");
+    for kind in [Kind::Strict, Kind::Gaps, Kind::Fair, Kind::Deadline] {
+        let other = Scene { dials: Dials { kind, ..confined }, ..scene.clone() };
+        assert_eq!(other.decide().confined, 0, "{}", kind.name());
+    }
+}

@@ -51,7 +51,7 @@ macro_rules! export_each {
             #[unsafe(no_mangle)]
             pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> CUresult {
                 let _inside = match const { hooks::hands_over_work(stringify!($name)) } {
-                    true => tenancy::admit(|| {
+                    true => tenancy::admit(const { hooks::work(stringify!($name)) }, || {
                         let per_thread = const { hooks::is_per_thread(stringify!($name)) };
                         guard::hold(per_thread, [$(guard::stream_in(&$arg)),*])
                     }),

@@ -103,6 +103,7 @@ counters! {
     GuardMidGrid = "guard.mid_grid",
     GuardWhole = "guard.whole",
     GuardRelaunched = "guard.relaunched",
+    GuardConfined = "guard.confined",
     GuardRounds = "guard.rounds",
     GuardWatchdog = "guard.watchdog",
     GuardBroken = "guard.certificates_broken",

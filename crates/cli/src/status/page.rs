@@ -167,6 +167,9 @@ fn details(process: &Process) -> Vec<String> {
             "{} launches cut, {} made again in {} rounds{hung}",
             counters.cut, counters.relaunched, counters.rounds
         ));
+        if counters.confined > 0 {
+            details.push(format!("{} of them beside requests, on some of the SMs", counters.confined));
+        }
     }
     if counters.waits + counters.passes > 0 {
         let (held, waited) = (Nanos(counters.held_ns), Nanos(counters.wait_ns));
@@ -232,6 +235,9 @@ fn describe(policy: &Policy) -> String {
             0 => "nothing beside".to_owned(),
             beside => format!("blocks up to {} beside", Nanos(beside)),
         });
+        if policy.confine_percent > 0 {
+            dials.push(format!("longer ones on {}% of the SMs", policy.confine_percent));
+        }
         dials.push(format!("tolerance {}", share(u64::from(policy.tolerance_permille))));
     }
     dials.push(format!("{} of requests alone", share(u64::from(policy.solo_share_permille))));

@@ -85,6 +85,7 @@ fn policy() -> Policy {
         threshold_ns: 50_000,
         in_flight_ns: 8_000_000,
         beside_ns: 0,
+        confine_percent: 0,
         solo_share_permille: 10,
         tolerance_permille: 50,
     }

@@ -68,7 +68,7 @@ fn gpu(uuid: &str, processes: &[Value]) -> Value {
         "uuid": uuid, "domain": "isolated", "token": null, "processes": processes,
         "settings": {"quantum_ns": 1, "in_flight_ns": 1, "idle_ns": 1, "grace_ns": 1},
         "policy": {"kind": "slo", "level": 8, "highest_level": 16, "quiet_ns": 1, "threshold_ns": 1,
-            "in_flight_ns": 1, "beside_ns": 0, "solo_share_permille": 10, "tolerance_permille": 50},
+            "in_flight_ns": 1, "beside_ns": 0, "confine_percent": 0, "solo_share_permille": 10, "tolerance_permille": 50},
     })
 }
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use board::{HIGHEST_PRIORITY, HIGHEST_WEIGHT};
-use model::Nanos;
+use model::{MOST_CONFINED, Nanos};
 use toml::de::DeValue;
 
 use crate::names;
@@ -87,6 +87,7 @@ pub static KEYS: &[Key] = &[
     key("policy.threshold", us(1, 1_000_000), ""),
     key("policy.in_flight", us(100, 1_000_000), ""),
     key("policy.beside", us(0, 10_000), ""),
+    key("policy.confine", Holds::Number(0, MOST_CONFINED), ""),
     key("policy.solo_share", Holds::Number(0, MOST_SOLO), ""),
     key("policy.tolerance", Holds::Number(0, MOST_TOLERANCE), ""),
     key("token.quantum", us(1_000, 10_000_000), "50ms"),

@@ -117,6 +117,7 @@ impl Merged<'_> {
             threshold: self.span(gpu, "policy.threshold"),
             in_flight: self.span(gpu, "policy.in_flight"),
             beside: self.span(gpu, "policy.beside"),
+            confine: self.number(gpu, "policy.confine"),
             solo_share: self.number(gpu, "policy.solo_share"),
             tolerance: self.number(gpu, "policy.tolerance"),
         }
@@ -125,7 +126,7 @@ impl Merged<'_> {
     /// A dial that means nothing to the policy is an error, unless the policy came after it: then it goes with the one before.
     fn contradictions(&mut self, gpu: Option<Gpu>, kind: Kind) {
         let since = self.said.get(&Name { gpu, key: "policy.kind" }).map(|said| said.at.file);
-        for key in ["policy.threshold", "policy.beside", "policy.tolerance"] {
+        for key in ["policy.threshold", "policy.beside", "policy.confine", "policy.tolerance"] {
             let Some(reason) = super::policy::meaningless(key, kind) else { continue };
             let name = Name { gpu, key };
             let Some(said) = self.said.get(&name) else { continue };

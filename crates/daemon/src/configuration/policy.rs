@@ -14,6 +14,8 @@ pub struct Policy {
     pub threshold: Option<Nanos>,
     pub in_flight: Option<Nanos>,
     pub beside: Option<Nanos>,
+    /// In hundredths of the SMs.
+    pub confine: Option<u32>,
     /// In thousandths.
     pub solo_share: Option<u32>,
     /// By how much a latency tenant without an objective may be slower than alone, in thousandths.
@@ -29,6 +31,7 @@ impl Policy {
             threshold: self.threshold.unwrap_or(dials.threshold),
             in_flight: self.in_flight.unwrap_or(dials.in_flight),
             beside: self.beside.unwrap_or(dials.beside),
+            confine: self.confine.unwrap_or(dials.confine),
             solo_share: self.solo_share.unwrap_or(dials.solo_share),
         }
     }
@@ -46,6 +49,9 @@ pub(super) fn meaningless(key: &str, kind: Kind) -> Option<String> {
     match key {
         "policy.beside" if kind != Kind::Slo => {
             Some(format!("beside means nothing to {name}: only slo lets work run beside a request"))
+        }
+        "policy.confine" if kind != Kind::Slo => {
+            Some(format!("confine means nothing to {name}: only slo lets work run beside a request"))
         }
         "policy.tolerance" if kind != Kind::Slo => {
             Some(format!("tolerance means nothing to {name}: only slo goes by what a tenant tolerates"))
@@ -77,7 +83,7 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let text = "[policy]\nkind = \"slo\"\nquiet = \"0us\"\nthreshold = \"30us\"\nin_flight = \"2ms\"\n\
-                    beside = \"20us\"\nsolo_share = 5\ntolerance = 100\n";
+                    beside = \"20us\"\nconfine = 50\nsolo_share = 5\ntolerance = 100\n";
         let configuration = read(text).unwrap();
         let us = Nanos::from_micros;
         let dials = Dials {
@@ -86,6 +92,7 @@ mod tests {
             threshold: us(30),
             in_flight: us(2_000),
             beside: us(20),
+            confine: 50,
             solo_share: 5,
         };
         assert_eq!(configuration.policy.over(Dials::default()), dials);
@@ -117,10 +124,13 @@ mod tests {
         assert_eq!(policy("quiet = \"2s\""), "3: 2 s is not between 0 ns and 1 s");
         assert_eq!(policy("kind = \"gaps\"\nthreshold = \"0us\""), "4: 0 ns is not between 1 µs and 1 s");
         assert_eq!(policy("solo_share = 201"), "3: 201 is not between 0 and 200");
+        assert_eq!(policy("confine = 91"), "3: 91 is not between 0 and 90");
         assert_eq!(policy("tolerance = 1001"), "3: 1001 is not between 0 and 1000");
         for kind in ["strict", "gaps", "fair", "deadline"] {
             let wrong = policy(&format!("beside = \"5us\"\nkind = \"{kind}\""));
             assert!(wrong.starts_with(&format!("3: beside means nothing to {kind}")), "{wrong}");
+            let wrong = policy(&format!("kind = \"{kind}\"\nconfine = 50"));
+            assert!(wrong.starts_with(&format!("4: confine means nothing to {kind}")), "{wrong}");
             let wrong = policy(&format!("kind = \"{kind}\"\ntolerance = 3"));
             assert!(wrong.starts_with(&format!("4: tolerance means nothing to {kind}")), "{wrong}");
         }

@@ -209,6 +209,7 @@ fn counters(figures: &Figures) -> Counters {
         stops_guard: figures.stops_guard,
         cut: figures.cut,
         relaunched: figures.relaunched,
+        confined: figures.confined,
         rounds: figures.rounds,
         watchdog: figures.watchdog,
         stops_switch: figures.stops_switch,

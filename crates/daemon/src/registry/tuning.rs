@@ -90,6 +90,7 @@ impl Registry {
             threshold_ns: dials.threshold.0,
             in_flight_ns: dials.in_flight.0,
             beside_ns: dials.beside.0,
+            confine_percent: dials.confine,
             solo_share_permille: dials.solo_share,
             tolerance_permille: table.board.settings().tolerance,
         }

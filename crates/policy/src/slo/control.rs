@@ -4,6 +4,9 @@
 //! says how the dials stand at each: from nearly `strict` at the bottom, by shorter quiet windows and shorter gaps, to blocks
 //! that run beside a request at the top. Each step up gives best-effort work a little more of the tenant's time.
 //!
+//! **Other SMs where there is room.** On the levels at which something may run beside a request, what takes longer may run on some of
+//! the SMs ([`confine`](crate::confine)), if every objective leaves room for that. What it costs is seen like everything else.
+//!
 //! **Fast down, slowly up.** The tenant that has spent most of its slack counts. At nine tenths, half of the levels go at once,
 //! and half of the rest soon after if that was not enough. Below seven tenths the level goes up by one, but only after enough
 //! requests were seen at the level before to know what it costs. Between the two it stays.
@@ -21,7 +24,8 @@
 
 use model::{Dials, Domain, Kind, Nanos};
 
-use super::aim::{Report, spent};
+use super::aim::{Aim, Report, aim, spent};
+use crate::confine::ROOM;
 
 /// How many levels there are.
 pub const LEVELS: u32 = TABLE.len() as u32;
@@ -45,31 +49,32 @@ const PENANCE: (u32, u32) = (100, 51_200);
 /// A rate is an average over so many looks.
 const RATE_OVER: u32 = 64;
 
-/// At each level: quiet, threshold, in flight, beside; in microseconds. The bounds of each dial are its first and last row.
+/// At each level: quiet, threshold, in flight, beside, in microseconds; and on how many of a hundred SMs longer work may run beside a
+/// request, where there is room for that. The bounds of each dial are its first and last row.
 ///
 /// No quiet window is shorter than the pause between two requests of which the second was waiting while the first was answered: on an
 /// H200 a server in Python needs 20 µs for it, and one time in a hundred 90. Whoever starts in there is stopped at once, and the
 /// request pays for that; what it costs best-effort work to wait is a hundredth of the time, where requests come in hundreds of bursts a
 /// second.
-const TABLE: [[u64; 4]; 18] = [
-    [2_000, 10_000, 500, 0],
-    [1_000, 5_000, 700, 0],
-    [500, 2_000, 1_000, 0],
-    [250, 1_000, 1_400, 0],
-    [140, 500, 2_000, 0],
-    [100, 250, 2_800, 0],
-    [80, 120, 4_000, 0],
-    [80, 80, 5_600, 0],
-    [80, 50, 8_000, 0],
-    [80, 40, 8_000, 0],
-    [80, 30, 8_000, 5],
-    [80, 25, 8_000, 10],
-    [80, 20, 8_000, 20],
-    [80, 15, 8_000, 30],
-    [80, 12, 8_000, 50],
-    [80, 10, 8_000, 100],
-    [80, 10, 8_000, 200],
-    [80, 10, 8_000, 400],
+const TABLE: [([u64; 4], u32); 18] = [
+    ([2_000, 10_000, 500, 0], 0),
+    ([1_000, 5_000, 700, 0], 0),
+    ([500, 2_000, 1_000, 0], 0),
+    ([250, 1_000, 1_400, 0], 0),
+    ([140, 500, 2_000, 0], 0),
+    ([100, 250, 2_800, 0], 0),
+    ([80, 120, 4_000, 0], 0),
+    ([80, 80, 5_600, 0], 0),
+    ([80, 50, 8_000, 0], 0),
+    ([80, 40, 8_000, 0], 0),
+    ([80, 30, 8_000, 5], 25),
+    ([80, 25, 8_000, 10], 25),
+    ([80, 20, 8_000, 20], 25),
+    ([80, 15, 8_000, 30], 50),
+    ([80, 12, 8_000, 50], 50),
+    ([80, 10, 8_000, 100], 50),
+    ([80, 10, 8_000, 200], 75),
+    ([80, 10, 8_000, 400], 75),
 ];
 
 /// The longest quiet window in the isolated domain, where best-effort work that is kept away has to be taken off the GPU and let in again, for
@@ -92,6 +97,8 @@ pub struct State {
     too_much: u32,
     penance: u32,
     next_penance: u32,
+    /// Whether every objective leaves room for work on other SMs.
+    room: bool,
     now: Circumstances,
     /// Under which circumstances it was too much.
     then: Circumstances,
@@ -117,6 +124,7 @@ impl Default for State {
             too_much: LEVELS,
             penance: 0,
             next_penance: PENANCE.0,
+            room: false,
             now: Circumstances::default(),
             then: Circumstances::default(),
         }
@@ -130,26 +138,32 @@ pub fn tune(dials: Dials, domain: Domain, state: State, reports: &[Report]) -> (
         return (dials, state);
     }
     let state = state.look(reports);
-    (dials_at(state.level, domain, dials), state)
+    (state.dials(domain, dials), state)
 }
 
-/// The dials at a level.
-pub fn dials_at(level: u32, domain: Domain, dials: Dials) -> Dials {
-    let row = TABLE[level.min(LEVELS - 1) as usize];
-    let [quiet, threshold, in_flight, beside] = row.map(Nanos::from_micros);
+/// The dials at a level; `room`: whether best-effort work may have SMs of its own beside requests.
+pub fn dials_at(level: u32, room: bool, domain: Domain, dials: Dials) -> Dials {
+    let (spans, confine) = TABLE[level.min(LEVELS - 1) as usize];
+    let [quiet, threshold, in_flight, beside] = spans.map(Nanos::from_micros);
+    let confine = if room { confine } else { 0 };
     if domain == Domain::Isolated {
         // Nobody runs beside a request there, unless a person says so: what would, runs in its gaps, and each costs two switches.
         // Both sides pay for that, and where requests are many it is more than the GPU has time for.
         let quiet = quiet.min(ISOLATED_QUIET);
-        return Dials { quiet, threshold, in_flight, beside: Nanos::ZERO, ..dials };
+        return Dials { quiet, threshold, in_flight, beside: Nanos::ZERO, confine: 0, ..dials };
     }
-    Dials { quiet, threshold, in_flight, beside, ..dials }
+    Dials { quiet, threshold, in_flight, beside, confine, ..dials }
 }
 
 impl State {
     /// From 0 to below [`LEVELS`].
     pub fn level(&self) -> u32 {
         self.level
+    }
+
+    /// The dials, with those that are turned here.
+    pub fn dials(&self, domain: Domain, dials: Dials) -> Dials {
+        dials_at(self.level, self.room, domain, dials)
     }
 
     fn look(self, reports: &[Report]) -> State {
@@ -212,11 +226,12 @@ impl State {
             rate: (old - old / RATE_OVER).saturating_add(requests),
             certificate: reports.iter().map(|report| report.certificate).max().unwrap_or_default(),
         };
+        let room = !reports.is_empty() && reports.iter().all(has_room);
         let known = self.too_much < LEVELS;
-        if known && now.differ(self.then) {
-            return State { now, too_much: LEVELS, penance: 0, next_penance: PENANCE.0, ..self };
+        if known && (now.differ(self.then) || room != self.room) {
+            return State { now, room, too_much: LEVELS, penance: 0, next_penance: PENANCE.0, ..self };
         }
-        State { now, ..self }
+        State { now, room, ..self }
     }
 
     /// Any numbers are a state.
@@ -224,6 +239,12 @@ impl State {
         let next_penance = self.next_penance.clamp(PENANCE.0, PENANCE.1);
         State { level: self.level.min(LEVELS - 1), too_much: self.too_much.min(LEVELS), next_penance, ..self }
     }
+}
+
+/// Whether a tenant's objective is so far above what it takes alone that others may have SMs beside it.
+fn has_room(report: &Report) -> bool {
+    let Aim::Slo(objective) = aim(report) else { return false };
+    report.solo.is_some_and(|solo| objective >= solo.p99.scaled(ROOM, 10))
 }
 
 impl Circumstances {

@@ -144,6 +144,7 @@ impl Limit {
             pieces: u32::MAX,
             again: self.again,
             lead: None,
+            confined: 0,
             why: self.why,
         };
         let limited = |tenant: &&BestEffort| tenant.certificate > self.longest;

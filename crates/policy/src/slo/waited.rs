@@ -74,6 +74,7 @@ fn one_piece(tenant: &BestEffort, again: Nanos) -> Decision {
         pieces: 1,
         again,
         lead: None,
+        confined: 0,
         why: Why::Waited,
     }
 }

@@ -86,13 +86,14 @@ pub fn nanos() -> impl Strategy<Value = Nanos> {
 }
 
 pub fn any_dials() -> impl Strategy<Value = Dials> {
-    (0..Kind::ALL.len(), nanos(), nanos(), nanos(), nanos(), any::<u32>()).prop_map(
-        |(kind, quiet, threshold, in_flight, beside, solo_share)| Dials {
+    (0..Kind::ALL.len(), nanos(), nanos(), nanos(), nanos(), any::<u32>(), any::<u32>()).prop_map(
+        |(kind, quiet, threshold, in_flight, beside, confine, solo_share)| Dials {
             kind: Kind::ALL[kind],
             quiet,
             threshold,
             in_flight,
             beside,
+            confine,
             solo_share,
         },
     )

@@ -1,7 +1,7 @@
-//! The words by which host and GPU speak about stopping, and our own three streams.
+//! The words by which host and GPU speak about stopping, and our own streams.
 //!
 //! In *device memory*, where every block can look cheaply: the stop word, a word that is always zero (for launches that no
-//! stop may cut), and the *away* words, one for each lane and one for each of our streams that has launches. They have an allocation of their
+//! stop may cut), a stop word for the siding alone, and the *away* words, one for each lane and one for each of our streams that has launches. They have an allocation of their
 //! own, because latency tenants open it from other processes to raise the stop word.
 //!
 //! In *pinned memory*, where the host can look cheaply: how many gates each lane has arrived at and passed, how far our own
@@ -10,8 +10,9 @@
 //!
 //! The *control stream* has the highest priority and carries nothing that takes time. The *helper stream* runs what is left
 //! of launches that were cut. The *rescue stream* runs what blocks on the GPU wait for, be they of the program's streams or of the
-//! helper's (`watchdog`): it has to be there beforehand, because a stream cannot be had while the GPU is not at rest. None of them waits
-//! for the program's default stream.
+//! helper's (`watchdog`): it has to be there beforehand, because a stream cannot be had while the GPU is not at rest. The *siding* runs what was turned away
+//! beside a latency tenant's work, on some of the SMs, and is there only once it is wanted (`siding`). None of them waits for the
+//! program's default stream.
 
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -32,12 +33,14 @@ pub const LANES: usize = 64;
 const DEVICE_BYTES: usize = 2 << 20;
 /// Where the words lie in device memory. Those that blocks look at are a cache line apart.
 const ZERO: u64 = 128;
-const AWAY: u64 = 256;
+const SIDE: u64 = 256;
+const AWAY: u64 = 384;
 const AWAY_APART: u64 = 128;
 /// The away words behind those of the lanes.
 const HELPER: usize = LANES;
 const RESCUE: usize = LANES + 1;
-const AWAY_BYTES: usize = (LANES + 2) * AWAY_APART as usize;
+const SIDING: usize = LANES + 2;
+const AWAY_BYTES: usize = (LANES + 3) * AWAY_APART as usize;
 
 /// Where the words lie in pinned memory, in words: two for each lane, one for each of our streams, what the helper stream tells of
 /// its away word, and the copy of all of them.
@@ -67,14 +70,16 @@ pub enum Own {
     Control,
     Helper,
     Rescue,
+    Siding,
 }
-const STREAMS: usize = 3;
+const STREAMS: usize = 4;
 
 /// Those of our streams that have launches, and so an away word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runner {
     Helper,
     Rescue,
+    Siding,
 }
 
 impl Runner {
@@ -82,6 +87,7 @@ impl Runner {
         match self {
             Runner::Helper => Own::Helper,
             Runner::Rescue => Own::Rescue,
+            Runner::Siding => Own::Siding,
         }
     }
 
@@ -89,6 +95,7 @@ impl Runner {
         match self {
             Runner::Helper => HELPER,
             Runner::Rescue => RESCUE,
+            Runner::Siding => SIDING,
         }
     }
 }
@@ -105,6 +112,11 @@ impl Aways<'_> {
     /// The same of the helper stream, since its last job began.
     pub fn helper(&self) -> u32 {
         self.lane(HELPER)
+    }
+
+    /// And of the siding.
+    pub fn siding(&self) -> u32 {
+        self.lane(SIDING)
     }
 }
 
@@ -220,6 +232,20 @@ impl Control {
         self.stop() + ZERO
     }
 
+    /// The stop word of what runs on the siding.
+    pub fn side(&self) -> u64 {
+        self.stop() + SIDE
+    }
+
+    /// The stop word that launches of one of our streams look at.
+    pub fn stop_of(&self, runner: Runner) -> u64 {
+        match runner {
+            Runner::Helper => self.stop(),
+            Runner::Rescue => self.zero(),
+            Runner::Siding => self.side(),
+        }
+    }
+
     pub fn away(&self, lane: usize) -> u64 {
         self.stop() + AWAY + lane as u64 * AWAY_APART
     }
@@ -230,6 +256,11 @@ impl Control {
 
     pub fn stream(&self, own: Own) -> CUstream {
         driver::stream(self.streams[own as usize].load(Ordering::Relaxed))
+    }
+
+    /// Puts another stream in the place of one of ours; the one that was there.
+    pub fn put_stream(&self, own: Own, stream: CUstream) -> CUstream {
+        driver::stream(self.streams[own as usize].swap(stream.expose_provenance(), Ordering::Relaxed))
     }
 
     /// The handle by which other processes open the memory that begins with the stop word.
@@ -282,6 +313,10 @@ impl Control {
         self.word(OURS + own as usize).load(Ordering::Acquire)
     }
 
+    pub fn has_done_all(&self, own: Own) -> bool {
+        self.is_done(own, self.commands[own as usize].load(Ordering::Relaxed))
+    }
+
     pub fn is_done(&self, own: Own, number: u32) -> bool {
         self.done(own).wrapping_sub(number).cast_signed() >= 0
     }
@@ -307,6 +342,11 @@ impl Control {
     /// Raises or lowers the stop word. When this returns, every block that begins finds it so.
     pub fn set_stop(&self, value: u32) -> Option<()> {
         self.command(Own::Control, Operations::new().write(self.stop(), value))
+    }
+
+    /// Has what runs on the siding leave, as soon as the control stream comes to it.
+    pub fn recall(&self) -> Option<()> {
+        ok(Operations::new().write(self.side(), 1).give_to(self.stream(Own::Control)))
     }
 
     /// Lowers the stop word and asks for the away words, in one go.

@@ -5,8 +5,9 @@
 //! Behind the launches of each lane the stream copies it into the lane's own away word: where all ran, that opens the gate,
 //! and the program's stream goes on without a word from the processor; where not, the lane stays cut.
 //!
-//! Jobs of the helper stream can be stopped. Those of the rescue stream cannot: they are what blocks on the GPU wait for (`watchdog`).
-//! A launch is in both only if that of the helper was cut, and so begins no more blocks: or one might run in both.
+//! Jobs of the helper stream can be stopped, and those of the siding be called back. Those of the rescue stream cannot: they are what
+//! blocks on the GPU wait for (`watchdog`). A launch is in two of them only if that of the other was cut, and so begins no more blocks:
+//! or one might run in both.
 
 use std::ptr;
 
@@ -84,7 +85,11 @@ impl Plan {
     pub fn begin(self, site: &'static Site, runner: Runner, counts: &mut Counts, now: Nanos) -> Option<Job> {
         let control = &site.control;
         let stream = control.stream(runner.own());
-        ok(Operations::new().write(control.away_of(runner), 0).give_to(stream))?;
+        let mut operations = Operations::new().write(control.away_of(runner), 0);
+        if runner == Runner::Siding {
+            operations = operations.write(control.side(), 0);
+        }
+        ok(operations.give_to(stream))?;
         // What was given to the stream before the driver refused something is a job as well, and the lanes that are missing in it
         // stay cut.
         let _ = self.entries().iter().try_for_each(|entry| {
@@ -104,7 +109,7 @@ impl Plan {
 fn again(lane: Lane, entry: &Entry, runner: Runner, counts: &mut Counts) -> Option<()> {
     let (ring, control) = (&lane.state().ring, &lane.site.control);
     let stream = control.stream(runner.own());
-    let stop = if runner == Runner::Helper { control.stop() } else { control.zero() };
+    let stop = control.stop_of(runner);
     // Who put the records there has let go of the lock since.
     drop(lane.lock());
     let mut launch = Launch::blank(ptr::null_mut(), ring.frame(ring.before(entry.gate).next()?));
@@ -125,10 +130,14 @@ fn again(lane: Lane, entry: &Entry, runner: Runner, counts: &mut Counts) -> Opti
         let result = launch.make(stream, stop, control.away_of(runner));
         if result != CUDA_SUCCESS {
             say!("a launch that was cut could not be made again: {result:?}");
+            if runner == Runner::Siding {
+                lane.site.siding.refuse();
+            }
             return None;
         }
         ring.attempted_again(at);
         counts.relaunched += 1;
+        counts.confined += u64::from(runner == Runner::Siding);
     }
     Some(())
 }

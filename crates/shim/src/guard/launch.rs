@@ -24,7 +24,7 @@ use super::driver::Here;
 use super::lane::{self, Kind, Lane};
 use super::marks::Wish;
 use super::record::{self, Attribute, Launch};
-use super::{alone, certificate, mode, order, site, storm, verify};
+use super::{alone, certificate, mode, order, siding, site, storm, verify};
 use crate::frames::Frame;
 use crate::lock::Held;
 use crate::tenancy::key::Key;
@@ -120,7 +120,7 @@ unsafe fn launch(
             Guarded::Refused(frame) => refused = Some(frame),
         }
     }
-    let _inside = tenancy::admit(|| order::hold(per_thread, [Some(stream)]));
+    let _inside = tenancy::admit(tenancy::Work::Kernels, || order::hold(per_thread, [Some(stream)]));
     order::before(order::Touch::Work, per_thread, [Some(stream)]);
     let result = {
         let _alone = alone::before_launch(function);
@@ -307,6 +307,7 @@ fn enter(request: &Request, watch: &Watch, twin: &Twin, launch: &mut Launch) -> 
     let here = Here::new();
     let Some(lane) = Lane::made_for(key, &here) else { return Guarded::No };
     storm::begin_if_asked();
+    siding::prepare(lane.site);
     order::gate_others(lane);
     lane.make_room();
     let is_stopped = tenancy::wait_beside(certificate::of(launch.frame, watch));

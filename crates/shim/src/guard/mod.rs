@@ -14,6 +14,7 @@
 //! * `queues`: how many lanes there may be; `set`: some of them
 //! * `site`: the context of the lanes; `control`: the words by which host and GPU speak
 //! * `resume`: the steward, who stops and resumes; `job`: launches made again; `watchdog`: blocks that do not leave
+//! * `siding`: some of the SMs, for what may not run otherwise
 //! * `storm`: stops at random moments, for tests; `extent`: how much of a launch ran before it was cut
 //! * `verify`: twins held against their originals
 //! * `driver`: calls of the driver on our own account
@@ -36,6 +37,7 @@ mod queues;
 mod record;
 mod resume;
 mod set;
+mod siding;
 mod site;
 mod storm;
 mod verify;
@@ -54,6 +56,7 @@ pub use mode::is_on as may_be_wanted;
 pub use mode::set as set_mode;
 pub use order::{before, hold, stream_in, touch};
 pub use resume::{Counts, Steward, Wish, let_go};
+pub use siding::want as want_sms;
 pub use verify::{disturbs_trials, pass};
 
 /// A stream is about to be destroyed. It was waited for.
@@ -90,6 +93,11 @@ pub fn stop_word(device: CUdevice) -> Option<StopWord> {
 /// Whether the steward has stopped what runs on a device.
 pub fn is_stopped(device: CUdevice) -> bool {
     site::all().any(|site| site.device() == device && site.is_stopped())
+}
+
+/// Whether what it has stopped goes on, on some of the SMs.
+pub fn is_confined(device: CUdevice) -> bool {
+    site::all().any(|site| site.device() == device && site.is_confined())
 }
 
 /// A stop word that can be published.

@@ -3,7 +3,8 @@
 //! The keeper of a best-effort tenant in the shared domain says so. For tests, and for whoever wants to see what the guard
 //! does to a program, `EBB_GUARD` says it without a daemon: `always` guards every launch that has a twin, `now` waits for
 //! each twin to be made first, `storm:7` also stops and resumes at random moments, drawn from the seed; `off` never guards.
-//! `storm:7:300:100` is wilder than a storm is by default: calm for at most 300 µs, stopped for at most 100.
+//! `storm:7:300:100` is wilder than a storm is by default: calm for at most 300 µs, stopped for at most 100. With a fourth number,
+//! `storm:7:300:100:50`, every other stop lets things go on, on so many hundredths of the SMs.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -38,6 +39,8 @@ pub struct Storm {
     /// For how long things may go on, and be stopped, at the most; in microseconds.
     pub calm: u64,
     pub gust: u64,
+    /// On how many hundredths of the SMs things go on while they are stopped, every other time; nought: never.
+    pub confine: u32,
 }
 
 const UNASKED: u8 = 0;
@@ -106,7 +109,8 @@ fn storm(text: &[u8]) -> Option<Storm> {
         numbers.next().map_or(Some(by_default), |text| text.parse().ok().filter(|time| *time > 0))
     };
     let (calm, gust) = (at_most(1_500)?, at_most(700)?);
-    numbers.next().is_none().then_some(Storm { seed, calm, gust })
+    let confine = numbers.next().map_or(Some(0), |text| text.parse().ok().filter(|share| *share <= 100))?;
+    numbers.next().is_none().then_some(Storm { seed, calm, gust, confine })
 }
 
 #[cfg(test)]
@@ -115,15 +119,17 @@ mod tests {
 
     #[test]
     fn words_of_the_environment() {
-        let storm = |seed, calm, gust| Asked::Storm(Storm { seed, calm, gust });
+        let storm = |seed, calm, gust| Asked::Storm(Storm { seed, calm, gust, confine: 0 });
         assert_eq!(meaning(c"storm:7"), storm(7, 1_500, 700));
         assert_eq!(
             [c"storm:7:300", c"storm:8:300:100"].map(meaning),
             [storm(7, 300, 700), storm(8, 300, 100)]
         );
+        let confined = Storm { seed: 8, calm: 300, gust: 100, confine: 50 };
+        assert_eq!(meaning(c"storm:8:300:100:50"), Asked::Storm(confined));
         assert_eq!([c"now", c"always"].map(meaning), [Asked::Guarded; 2]);
         assert_eq!(meaning(c"off"), Asked::Off);
         assert_eq!([c"storm", c"storm:", c"storm:x", c"yes"].map(meaning), [Asked::Nothing; 4]);
-        assert_eq!([c"storm:7:0", c"storm:7:1:2:3"].map(meaning), [Asked::Nothing; 2]);
+        assert_eq!([c"storm:7:0", c"storm:7:1:2:101", c"storm:7:1:2:3:4"].map(meaning), [Asked::Nothing; 3]);
     }
 }

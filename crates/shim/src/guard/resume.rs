@@ -8,6 +8,10 @@
 //! cut launch all others of its stream leave at once. What lies before that gate is made again on the helper stream
 //! (`job`), and the gate is opened when it ran whole. Lanes are resumed one by one as they arrive: one may well be waiting
 //! for another. Whoever stops again meanwhile stops the helper's launches too; the next resume goes on from there.
+//!
+//! To confine is to stop, and to go on elsewhere: the word stays raised, what it turns away is made again on the siding, and gates
+//! open behind that as they do behind the helper's launches. When everything may run again, what is on the siding is called back; the
+//! rest of it is made by the helper, on all SMs.
 
 use cuda_abi::CUdevice;
 use model::{Nanos, Rung};
@@ -39,6 +43,8 @@ const STUCK: Nanos = Nanos::from_millis(1);
 pub enum Wish {
     Go,
     Stop,
+    /// Stop, and go on where there is a siding.
+    Confine,
 }
 
 /// What was done, for whoever keeps the tally.
@@ -47,6 +53,8 @@ pub struct Counts {
     pub stops: u64,
     pub cut: u64,
     pub relaunched: u64,
+    /// Of those, the ones on the siding.
+    pub confined: u64,
     pub rounds: u64,
     pub watchdog: u64,
     /// Times that work was let go on.
@@ -93,6 +101,9 @@ struct Stage {
     /// What was cut, made again; and what blocks on the GPU wait for.
     job: Option<Job>,
     rescue: Option<Job>,
+    /// What goes on beside others, and whether it was called back.
+    siding: Option<Job>,
+    recalled: bool,
     /// What was promised when the stop began.
     promise: Option<Promise>,
     /// Since when nothing has come anywhere, and how far things were then (`progress`). It outlasts stops and resumes: who stops
@@ -106,7 +117,19 @@ struct Stage {
 impl Stage {
     /// Whether nothing is made again.
     fn has_no_job(&self) -> bool {
-        self.job.is_none() && self.rescue.is_none()
+        self.job.is_none() && self.rescue.is_none() && self.siding.is_none()
+    }
+
+    /// The jobs are those of a context that is gone.
+    fn forget_jobs(&mut self) {
+        (self.job, self.rescue, self.siding) = (None, None, None);
+    }
+
+    /// Calls back what runs on the siding, once.
+    fn recall(&mut self, site: &Site) {
+        if self.siding.is_some() && !self.recalled {
+            self.recalled = site.control.recall().is_some();
+        }
     }
 
     /// Since when nothing has come anywhere, by what is known of progress now.
@@ -135,6 +158,8 @@ impl Steward {
             targets: [0; LANES],
             job: None,
             rescue: None,
+            siding: None,
+            recalled: false,
             promise: None,
             still: None,
             asked: Nanos::ZERO,
@@ -158,7 +183,7 @@ impl Steward {
     /// has been seen to be whole, many requests may pass.
     pub fn is_stopped(&self) -> bool {
         let stopped = |stage: &Stage| matches!(stage.phase, Phase::Stopping { .. } | Phase::Stopped);
-        self.stages.iter().any(stopped)
+        self.stages.iter().any(|stage| stopped(stage) && stage.siding.is_none())
     }
 
     /// The stop word was raised by somebody else and its reason is gone: whatever phase this is, something may be cut. Where there has never
@@ -187,7 +212,7 @@ impl Steward {
             let Some(_held) = site.hold() else {
                 let stage = &mut self.stages[place];
                 stage.phase = Phase::Running;
-                (stage.job, stage.rescue) = (None, None);
+                stage.forget_jobs();
                 continue;
             };
             let look = || Some(self.tend_site(place, site, wish, again, now));
@@ -212,6 +237,7 @@ impl Steward {
             add(Counter::GuardMidGrid, now.mid_grid - before.mid_grid);
             add(Counter::GuardWhole, whole(now) - whole(before));
             add(Counter::GuardRelaunched, now.relaunched - before.relaunched);
+            add(Counter::GuardConfined, now.confined - before.confined);
             add(Counter::GuardRounds, now.rounds - before.rounds);
             add(Counter::GuardWatchdog, now.watchdog - before.watchdog);
             add(Counter::GuardBroken, now.broken - before.broken);
@@ -230,9 +256,12 @@ impl Steward {
         let rest = self.tend_jobs(place, site, now);
         let next = match (self.stages[place].phase, wish) {
             (Phase::Running, Wish::Go) => self.mind(place, site, again, now),
-            (Phase::Running | Phase::Resuming { .. }, Wish::Stop) => self.begin_stop(place, site, now),
-            (Phase::Stopping { since }, Wish::Stop) => self.drain(place, site, since, now),
-            (Phase::Stopped, Wish::Stop) => Some(IDLE),
+            (Phase::Running | Phase::Resuming { .. }, Wish::Stop | Wish::Confine) => {
+                self.begin_stop(place, site, now)
+            }
+            (Phase::Stopping { since }, Wish::Stop | Wish::Confine) => self.drain(place, site, since, now),
+            (Phase::Stopped, Wish::Stop) => self.stay(place, site, now),
+            (Phase::Stopped, Wish::Confine) => self.go_aside(place, site, now),
             (Phase::Stopping { .. } | Phase::Stopped, Wish::Go) => self.begin_resume(place, site, again, now),
             (Phase::Resuming { since }, Wish::Go) => self.resume(place, site, since, now),
         };
@@ -245,7 +274,7 @@ impl Steward {
         let stage = &mut self.stages[place];
         if stage.generation != site.generation() {
             stage.generation = site.generation();
-            (stage.job, stage.rescue) = (None, None);
+            stage.forget_jobs();
             // Its launches are counted from the beginning.
             stage.sightings = Sightings::new();
             // Somebody may have raised the word since it was made.
@@ -330,6 +359,47 @@ impl Steward {
         Some(pace(now.since(since)))
     }
 
+    /// Everything stands, and stays so.
+    fn stay(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<Nanos> {
+        site.set_confined(false);
+        let stage = &mut self.stages[place];
+        stage.recall(site);
+        let Some(job) = &stage.siding else { return Some(IDLE) };
+        let rest = pace(now.since(job.began));
+        self.watch_over(place, site, now)?;
+        Some(rest)
+    }
+
+    /// Has what was turned away made again on the siding, as it arrives.
+    fn go_aside(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<Nanos> {
+        if !site.siding.is_there() {
+            return self.stay(place, site, now);
+        }
+        site.set_confined(true);
+        // What comes while it is stopped has no gate behind it yet.
+        self.put_targets(place, site);
+        let stage = &mut self.stages[place];
+        if let Some(job) = &stage.siding {
+            if watchdog::is_due(job.began, now) {
+                // Its blocks may be waiting for others that find no room on so few SMs.
+                stage.recall(site);
+            }
+            self.watch_over(place, site, now)?;
+            return Some(SOON);
+        }
+        let targets = stage.targets;
+        if stage.job.is_some() || !site.lanes().any(|lane| stands(&lane, &targets)) {
+            return Some(LATER);
+        }
+        let plan = self.plan_again(place, site, &site.control.aways()?);
+        if plan.is_empty() {
+            return Some(LATER);
+        }
+        let job = plan.begin(site, Runner::Siding, &mut self.counts, now)?;
+        (self.stages[place].siding, self.stages[place].recalled) = (Some(job), false);
+        Some(SOON)
+    }
+
     fn begin_resume(
         &mut self,
         place: usize,
@@ -344,6 +414,8 @@ impl Steward {
             return Some(SOON);
         }
         site.set_stopped(false);
+        site.set_confined(false);
+        self.stages[place].recall(site);
         self.counts.resumes += 1;
         tenancy::tell(site.device(), What::Resumed { rung: Rung::Guard });
         self.put_targets(place, site);
@@ -354,19 +426,27 @@ impl Steward {
 
     /// Has what was cut in lanes that stand at a gate made again, as far as the away words tell of it.
     fn make_again(&mut self, place: usize, site: &'static Site, aways: &Aways<'_>, now: Nanos) -> Option<()> {
-        let stage = &mut self.stages[place];
-        if stage.job.is_some() {
+        if self.stages[place].job.is_some() {
             return Some(());
         }
-        let rescued = |lane: &Lane| stage.rescue.as_ref().is_some_and(|rescue| rescue.has(lane.number()));
-        let mut plan = Plan::new();
-        site.lanes()
-            .filter(|lane| stands(lane, &stage.targets) && is_cut(aways, lane) && !rescued(lane))
-            .for_each(|lane| plan.add(lane, Part::All, aways.lane(lane.number())));
+        let plan = self.plan_again(place, site, aways);
         if !plan.is_empty() {
-            stage.job = Some(plan.begin(site, Runner::Helper, &mut self.counts, now)?);
+            self.stages[place].job = Some(plan.begin(site, Runner::Helper, &mut self.counts, now)?);
         }
         Some(())
+    }
+
+    /// What was cut in lanes that stand at a gate, and is not being made again elsewhere.
+    fn plan_again(&self, place: usize, site: &'static Site, aways: &Aways<'_>) -> Plan {
+        let stage = &self.stages[place];
+        let elsewhere = |lane: &Lane| {
+            [&stage.rescue, &stage.siding].into_iter().flatten().any(|job| job.has(lane.number()))
+        };
+        let mut plan = Plan::new();
+        site.lanes()
+            .filter(|lane| stands(lane, &stage.targets) && is_cut(aways, lane) && !elsewhere(lane))
+            .for_each(|lane| plan.add(lane, Part::All, aways.lane(lane.number())));
+        plan
     }
 
     /// Looks which lanes stand at a gate, and has what was cut made again.
@@ -398,6 +478,13 @@ impl Steward {
                 stage.rescue = None;
             }
         }
+        if let Some(job) = &stage.siding {
+            let done = job.is_done(site);
+            rest = rest.min(if done { SOON } else { pace(now.since(job.began)) });
+            if done {
+                stage.siding = None;
+            }
+        }
         if let Some(job) = &stage.job {
             let done = job.is_done(site);
             rest = rest.min(if done { SOON } else { pace(now.since(job.began)) });
@@ -425,7 +512,8 @@ impl Steward {
         if !watchdog::is_due(still, now) {
             return Some(());
         }
-        let plan = watchdog::plan(site, &stage.targets, stage.job.as_ref(), &mut stage.sightings, now);
+        let jobs = [stage.job.as_ref(), stage.siding.as_ref()];
+        let plan = watchdog::plan(site, &stage.targets, jobs, &mut stage.sightings, now);
         if plan.is_empty() {
             return Some(());
         }
@@ -436,9 +524,9 @@ impl Steward {
     }
 }
 
-/// A number that changes when a lane arrives at a gate, or the helper stream has done a job.
+/// A number that changes when a lane arrives at a gate, or the helper stream or the siding has done a job.
 fn progress(site: &'static Site) -> u32 {
-    let jobs = site.control.done(Own::Helper);
+    let jobs = site.control.done(Own::Helper).wrapping_add(site.control.done(Own::Siding));
     site.lanes().fold(jobs, |sum: u32, lane| sum.wrapping_add(lane.arrived()))
 }
 

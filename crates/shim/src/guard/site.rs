@@ -13,6 +13,7 @@ use super::driver;
 use super::lane::{Lane, State};
 use super::marks::Marks;
 use super::set::Set;
+use super::siding::{self, Siding};
 use crate::lock::{Held, Lock};
 use crate::log::say;
 use crate::tenancy::key::Key;
@@ -49,9 +50,12 @@ pub struct Site {
     lock: Lock,
     /// Nothing goes on before somebody resumes it.
     stopped: AtomicBool,
+    /// While it is stopped, what is turned away goes on, on the siding.
+    confined: AtomicBool,
     /// Counts launches: the lower half is the serial, the upper the era.
     launches: AtomicU64,
     pub control: Control,
+    pub siding: Siding,
     pub marks: Marks,
     pub lanes: [State; LANES],
     /// The lanes that are some stream's.
@@ -127,8 +131,10 @@ impl Site {
             generation: AtomicU32::new(0),
             lock: Lock::new(),
             stopped: AtomicBool::new(false),
+            confined: AtomicBool::new(false),
             launches: AtomicU64::new(0),
             control: Control::new(),
+            siding: Siding::new(),
             marks: Marks::new(),
             lanes: [const { State::new() }; LANES],
             used: Set::new(),
@@ -146,6 +152,7 @@ impl Site {
         self.device.store(device, Ordering::Relaxed);
         self.generation.fetch_add(1, Ordering::Relaxed);
         self.set_stopped(false);
+        self.set_confined(false);
         // The first serial is 1, in the first era.
         self.launches.store(1 << 32, Ordering::Relaxed);
         // SYNC(site-open): whoever finds the context finds its memory.
@@ -181,6 +188,14 @@ impl Site {
         self.stopped.load(Ordering::Relaxed)
     }
 
+    pub fn set_confined(&self, confined: bool) {
+        self.confined.store(confined, Ordering::Relaxed);
+    }
+
+    pub fn is_confined(&self) -> bool {
+        self.confined.load(Ordering::Relaxed)
+    }
+
     /// Keeps others from stopping, resuming and ending; `None` when there is no site here.
     pub fn hold(&self) -> Option<Held<'_>> {
         let held = self.lock.acquire()?;
@@ -196,6 +211,7 @@ impl Site {
         }
         self.lanes().for_each(Lane::forget);
         let _ = driver::within(context, || {
+            siding::end(self);
             self.control.unmake();
             self.marks.unmake();
             Some(())
@@ -237,6 +253,7 @@ pub fn in_child() {
         site.context.store(0, Ordering::Relaxed);
         site.lock.reset();
         site.control.forget();
+        site.siding.forget();
         site.marks.forget();
         site.lanes.iter().for_each(State::in_child);
         site.used.clear();

@@ -13,6 +13,7 @@ use model::Nanos;
 
 use super::mode::{self, Asked, Storm};
 use super::resume::{self, Steward, Wish};
+use super::siding;
 use crate::log::say;
 use crate::tenancy::{self, Awake};
 use crate::thread;
@@ -32,7 +33,10 @@ fn begin() {
     if BEGUN.swap(true, Ordering::Relaxed) {
         return;
     }
-    if matches!(mode::asked(), Asked::Storm(_)) && tenancy::is_nobody() {
+    if let Asked::Storm(storm) = mode::asked()
+        && tenancy::is_nobody()
+    {
+        siding::want(storm.confine);
         tenancy::follow_the_end();
         thread::start(rage, ptr::null_mut());
     }
@@ -63,8 +67,9 @@ fn go_on(storm: Storm) -> Awake {
     loop {
         in_a_row = if steward.is_at_rest() { 0 } else { in_a_row + 1 };
         let [calm, gust] = [storm.calm, storm.gust].map(|at_most| Nanos::from_micros(draw.below(at_most)));
+        let stop = if storm.confine > 0 && draw.below(2) == 0 { Wish::Confine } else { Wish::Stop };
         let tended = tend(&mut steward, Wish::Go, calm, in_a_row > IN_A_ROW)
-            .and_then(|()| tend(&mut steward, Wish::Stop, gust, false));
+            .and_then(|()| tend(&mut steward, stop, gust, false));
         if let Err(awake) = tended {
             say!("the storm is over: {:?}", steward.counts);
             return awake;

@@ -33,19 +33,21 @@ pub fn is_due(since: Nanos, now: Nanos) -> bool {
     now.since(since) > PATIENCE
 }
 
-/// When which launch was first seen to be cut, in each lane and, behind them, on the helper stream.
+/// When which launch was first seen to be cut, in each lane and, behind them, on the helper stream and on the siding.
 pub struct Sightings {
-    cut: [(u32, Nanos); LANES + 1],
+    cut: [(u32, Nanos); PLACES],
     /// Which launch was given its blocks.
-    given: [u32; LANES + 1],
+    given: [u32; PLACES],
     last: Nanos,
 }
 
 const HELPER: usize = LANES;
+const SIDING: usize = LANES + 1;
+const PLACES: usize = LANES + 2;
 
 impl Sightings {
     pub const fn new() -> Sightings {
-        Sightings { cut: [(0, Nanos::ZERO); LANES + 1], given: [0; LANES + 1], last: Nanos::ZERO }
+        Sightings { cut: [(0, Nanos::ZERO); PLACES], given: [0; PLACES], last: Nanos::ZERO }
     }
 
     /// Whether to look, when nothing has come anywhere since then.
@@ -57,6 +59,7 @@ impl Sightings {
         self.last = now;
         (0..LANES).for_each(|number| self.see(number, aways.lane(number), now));
         self.see(HELPER, aways.helper(), now);
+        self.see(SIDING, aways.siding(), now);
     }
 
     fn see(&mut self, number: usize, serial: u32, now: Nanos) {
@@ -76,29 +79,32 @@ impl Sightings {
     }
 }
 
-/// What to make again, for lanes that should have arrived at these gates, and for a job that should be done.
+/// What to make again, for lanes that should have arrived at these gates, and for jobs, of the helper and of the siding, that should
+/// be done.
 pub fn plan(
     site: &'static Site,
     targets: &[u32; LANES],
-    job: Option<&Job>,
+    jobs: [Option<&Job>; 2],
     sightings: &mut Sightings,
     now: Nanos,
 ) -> Plan {
     let late = |lane: Lane| !is_still(lane, targets[lane.number()]);
     let mut plan = Plan::new();
-    if job.is_none() && !site.lanes().any(late) {
+    if jobs.iter().all(Option::is_none) && !site.lanes().any(late) {
         return plan;
     }
-    // The same launch may have been cut in the job before.
-    if let Some(job) = job.filter(|job| is_due(job.began, now))
-        && let Some(serial) = sightings.take(HELPER, now)
-        && let Some(lane) = job.lane_of(site, serial)
-    {
-        plan.add(lane, Part::First, serial);
+    for (job, place) in jobs.iter().zip([HELPER, SIDING]) {
+        // The same launch may have been cut in the job before.
+        if let Some(job) = job.filter(|job| is_due(job.began, now))
+            && let Some(serial) = sightings.take(place, now)
+            && let Some(lane) = job.lane_of(site, serial)
+        {
+            plan.add(lane, Part::First, serial);
+        }
     }
     for lane in site.lanes() {
         // What a job has of a lane waits for the job.
-        if job.is_some_and(|job| job.has(lane.number())) {
+        if jobs.iter().flatten().any(|job| job.has(lane.number())) {
             continue;
         }
         if lane.arrived() != lane.passed() {

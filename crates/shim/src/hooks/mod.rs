@@ -17,6 +17,8 @@ macro_rules! count_calls {
 }
 use count_calls;
 
+use crate::tenancy::Work;
+
 /// The stream of a function that takes one.
 macro_rules! stream_of {
     () => {
@@ -48,6 +50,11 @@ pub const fn hands_over_work(name: &str) -> bool {
         index += 1;
     }
     false
+}
+
+/// What a function that hands over work hands over.
+pub const fn work(name: &str) -> Work {
+    if begins(name, "cuMemcpy") || begins(name, "cuMemset") { Work::Transfer } else { Work::Kernels }
 }
 
 /// Whether stream 0 means the thread's own: the twins for programs that were compiled so.
@@ -186,5 +193,9 @@ mod tests {
         let others =
             ["cuLaunchHostFunc", "cuMemAlloc_v2", "cuGraphInstantiate", "cuLaunc", "", "cuStreamSynchronize"];
         assert!(!others.into_iter().any(hands_over_work));
+        assert_eq!(
+            ["cuMemsetD32", "cuMemcpyHtoDAsync_v2", "cuGraphLaunch"].map(work),
+            [Work::Transfer, Work::Transfer, Work::Kernels]
+        );
     }
 }

@@ -14,6 +14,8 @@ const MOST: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Course {
     pub runs: bool,
+    /// Otherwise, whether it goes on where there are SMs for it.
+    pub confined: bool,
     pub why: Why,
     /// What may be started, by how long it takes to stop.
     pub longest: Nanos,
@@ -26,6 +28,7 @@ pub fn course(seat: &Seat, certificate: Nanos, now: Nanos) -> Course {
     let own = u32::from(seat.place().seat);
     decide(seat, false, certificate, now, |_, decision| Course {
         runs: runs(decision, own, certificate, now),
+        confined: decision.confined > 0,
         why: decision.why,
         longest: decision.longest_at(now),
         again: decision.again.min(decision.leaves_at(certificate)),
@@ -67,6 +70,12 @@ fn runs(decision: &Decision, own: u32, certificate: Nanos, now: Nanos) -> bool {
 pub fn beside(board: Board) -> Nanos {
     let dials = board.dials();
     if dials.kind == policy::Kind::Slo { dials.beside } else { Nanos::ZERO }
+}
+
+/// On how many SMs, in hundredths, the policy lets longer work go on beside a latency tenant's.
+pub fn confine(board: Board) -> u32 {
+    let dials = board.dials();
+    if dials.kind == policy::Kind::Slo { dials.confine } else { 0 }
 }
 
 fn gather<T>(places: &mut [T; MOST], tenants: impl Iterator<Item = T>) -> &mut [T] {

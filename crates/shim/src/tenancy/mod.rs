@@ -200,16 +200,25 @@ impl Drop for Inside {
     }
 }
 
+/// What a thread hands over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Kernels that are not guarded, graphs of them, and whatever else may keep SMs busy.
+    Kernels,
+    /// Copies and fills, which take no SM, or take it for a moment. Where kernels may go on beside a latency tenant's work, so may they.
+    Transfer,
+}
+
 /// A thread is about to hand over work: it waits for its turn. What it is given is held until the driver has answered. `hold` has
 /// the GPU wait in its place, where it can.
 #[inline(always)]
-pub fn admit(hold: impl Fn() -> bool) -> Option<Inside> {
-    if TAKEN.load(Ordering::Relaxed) == 0 { None } else { at_the_gate(&hold) }
+pub fn admit(work: Work, hold: impl Fn() -> bool) -> Option<Inside> {
+    if TAKEN.load(Ordering::Relaxed) == 0 { None } else { at_the_gate(work, &hold) }
 }
 
-fn at_the_gate(hold: &dyn Fn() -> bool) -> Option<Inside> {
+fn at_the_gate(work: Work, hold: &dyn Fn() -> bool) -> Option<Inside> {
     // What fails here fails open.
-    panic::catch_unwind(AssertUnwindSafe(|| here().and_then(|post| post.pass(hold)))).unwrap_or(None)
+    panic::catch_unwind(AssertUnwindSafe(|| here().and_then(|post| post.pass(work, hold)))).unwrap_or(None)
 }
 
 /// A guarded launch is about to be made, of what takes so long to stop. Whether the stop word is raised, and will be lowered.

@@ -15,7 +15,6 @@ use rustix::thread::futex;
 use rustix::time::Timespec;
 use telemetry::What;
 
-use super::Inside;
 use super::burst::{Bursts, Change};
 use super::decision;
 use super::flight::Flight;
@@ -25,6 +24,7 @@ use super::meter::Meter;
 use super::outlook::Prospect;
 use super::raise::Raise;
 use super::streams::{self, Streams};
+use super::{Inside, Work};
 use crate::{arena, guard};
 
 /// What threads find at the gate.
@@ -230,7 +230,7 @@ impl Post {
 
     /// A thread is about to hand over work. That of a latency tenant passes no gate.
     #[inline]
-    pub fn pass(&'static self, hold: &dyn Fn() -> bool) -> Option<Inside> {
+    pub fn pass(&'static self, work: Work, hold: &dyn Fn() -> bool) -> Option<Inside> {
         if self.is_latency() && self.gate() != Gate::Closed as u32 {
             let known = !self.raise.is_on() || self.bursts.is_open();
             return if known { None } else { self.announce() };
@@ -240,7 +240,7 @@ impl Post {
             return Some(inside);
         }
         drop(inside);
-        Some(self.wait_at_gate(hold))
+        Some(self.wait_at_gate(work, hold))
     }
 
     /// The first work of a burst, in the shared domain: the others stop while it is on its way.
@@ -266,7 +266,7 @@ impl Post {
     }
 
     #[cold]
-    fn wait_at_gate(&self, hold: &dyn Fn() -> bool) -> Inside {
+    fn wait_at_gate(&self, work: Work, hold: &dyn Fn() -> bool) -> Inside {
         let began = board::now();
         let (mut closed, mut held) = (false, false);
         let (mut rounds, mut looks) = (self.rounds.load(Ordering::Relaxed), 0);
@@ -274,7 +274,8 @@ impl Post {
             let inside = Inside::enter();
             let gate = self.gate();
             let shared = gate == Gate::Shared as u32;
-            let waits_here = shared && self.must_hold() && !(self.is_sure_to_stop() && hold());
+            let must_hold = shared && self.must_hold() && !(work == Work::Transfer && self.is_confined());
+            let waits_here = must_hold && !(self.is_sure_to_stop() && hold());
             held |= waits_here;
             let bounded = gate == Gate::Bounded as u32 || shared && !waits_here;
             if gate == Gate::Open as u32 || bounded && self.has_room() {
@@ -334,6 +335,11 @@ impl Post {
         self.seat().is_some_and(raised) || guard::is_stopped(self.device())
     }
 
+    /// Whether what is stopped goes on, on some of the SMs.
+    fn is_confined(&self) -> bool {
+        guard::is_confined(self.device())
+    }
+
     /// Where short work may run beside a latency tenant's, everything has to be stopped before something longer can wait on the GPU's
     /// side of a gate. Has the keeper do that, who finds on the board how long it is.
     fn ask_to_stop(&self, certificate: Nanos) {
@@ -376,7 +382,10 @@ impl Post {
             self.wait_until_idle(seat, certificate, &is_long);
         }
         self.certify(seat, certificate);
-        self.gate.load(Ordering::Relaxed) == Gate::Shared as u32 && self.must_hold() && self.is_sure_to_stop()
+        self.gate.load(Ordering::Relaxed) == Gate::Shared as u32
+            && self.must_hold()
+            && self.is_sure_to_stop()
+            && !self.is_confined()
     }
 
     #[cold]

@@ -14,7 +14,7 @@ use board::{Need, Seat};
 use model::{Kind, Nanos};
 use policy::{fair, token};
 
-use super::decision;
+use super::decision::{self, Course};
 use super::post::{Gate, Post, wait_awake};
 use crate::guard::{self, Counts, Mode, Steward, Wish};
 use crate::log::say;
@@ -80,6 +80,7 @@ impl Shared {
         let fair = board.dials().kind == Kind::Fair;
         let lately = fair || last.is_some_and(|last| now.since(last) < A_WHILE);
         guard::set_mode(if lately { Mode::Guarded } else { Mode::Original });
+        guard::want_sms(if lately { decision::confine(board) } else { 0 });
         post.set_bound(board.dials().in_flight);
         post.set_gate(if lately { Gate::Shared } else { Gate::Open });
         self.publish(post, seat);
@@ -95,7 +96,11 @@ impl Shared {
             self.steward.doubt();
             self.resumed_after = last.unwrap_or(now);
         }
-        let wish = if course.runs { Wish::Go } else { Wish::Stop };
+        let wish = match course {
+            Course { runs: true, .. } => Wish::Go,
+            Course { confined: true, .. } => Wish::Confine,
+            _ => Wish::Stop,
+        };
         let again = &mut || !decision::course(seat, certificate, board::now()).runs;
         let rest = self.steward.tend(Some(post.device()), wish, again, now);
         self.tell(seat);
@@ -142,7 +147,7 @@ impl Shared {
             post.look_for_end(now);
         }
         let latency_busy = seat.board().latency_busy(now);
-        let alone = decision::beside(seat.board()) == Nanos::ZERO;
+        let alone = decision::beside(seat.board()) == Nanos::ZERO && decision::confine(seat.board()) == 0;
         let before = self.latency_busy.replace(latency_busy).unwrap_or(latency_busy);
         let others = if alone { latency_busy.since(before) } else { Nanos::ZERO };
         let spent = post.spent(now);
@@ -228,6 +233,7 @@ impl Shared {
         tally.stops_guard.add(counts.stops - told.stops);
         tally.cut.add(counts.cut - told.cut);
         tally.relaunched.add(counts.relaunched - told.relaunched);
+        tally.confined.add(counts.confined - told.confined);
         tally.rounds.add(counts.rounds - told.rounds);
         tally.watchdog.add(counts.watchdog - told.watchdog);
         tally.resumes.add(counts.resumes - told.resumes);

@@ -134,13 +134,16 @@ fn turned(dials: &Dials) -> String {
     let moved = spans.iter().filter(|(_, value, usual)| value != usual);
     let mut text: String =
         moved.map(|(dial, value, _)| format!(" {dial}={}", scenario::written(*value))).collect();
+    if dials.confine != usual.confine {
+        text += &format!(" confine={}", dials.confine);
+    }
     if dials.solo_share != usual.solo_share {
         text += &format!(" solo-share={}", dials.solo_share);
     }
     text
 }
 
-/// A dial as a person sets it: `quiet=100us`, `threshold=50us`, `in-flight=8ms`, `beside=0us`, `solo-share=10`.
+/// A dial as a person sets it: `quiet=100us`, `threshold=50us`, `in-flight=8ms`, `beside=0us`, `confine=0`, `solo-share=10`.
 pub fn set(dials: &mut Dials, text: &str) -> Result<(), String> {
     let (dial, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not DIAL=VALUE"))?;
     let span = || value.parse::<Nanos>().map_err(|error| format!("{dial}: {error}"));
@@ -149,6 +152,11 @@ pub fn set(dials: &mut Dials, text: &str) -> Result<(), String> {
         "threshold" => dials.threshold = span()?,
         "in-flight" => dials.in_flight = span()?,
         "beside" => dials.beside = span()?,
+        "confine" => {
+            dials.confine = value
+                .parse()
+                .map_err(|_| "confine: a number of hundredths of the SMs, from 0 to 90, is wanted")?;
+        }
         "solo-share" => {
             let share = value.parse().ok().filter(|share| *share <= 1_000);
             dials.solo_share =
@@ -156,7 +164,7 @@ pub fn set(dials: &mut Dials, text: &str) -> Result<(), String> {
         }
         _ => {
             return Err(format!(
-                "`{dial}` is no dial; known are quiet, threshold, in-flight, beside, solo-share"
+                "`{dial}` is no dial; known are quiet, threshold, in-flight, beside, confine, solo-share"
             ));
         }
     }
@@ -176,6 +184,7 @@ fn sane(dial: &str, dials: Dials) -> String {
         "threshold" => sane.threshold.to_string(),
         "in-flight" => sane.in_flight.to_string(),
         "beside" => sane.beside.to_string(),
+        "confine" => sane.confine.to_string(),
         _ => sane.solo_share.to_string(),
     }
 }

@@ -1,0 +1,23 @@
+//! Fewer SMs, instead of none.
+//!
+//! A latency tenant whose requests are small leaves most of the SMs idle while it has work, and best-effort work that is kept away
+//! altogether wastes them. Where the tenant bears it, what may not run beside a request on the whole GPU may run on some of its SMs:
+//! the request finds the others free, however long the blocks on these take. REEF pads kernels so; here the hardware keeps them
+//! apart.
+//!
+//! What it costs the request is not SMs but memory: a training on half of an H200 made requests a third longer, whatever they
+//! were. So this is nothing for an objective near the time alone, where stopping is better, and much for one of twice that. The
+//! controller of `slo` tries it only where there is so much room ([`ROOM`]), and goes by what it sees.
+//!
+//! It is the shared domain's: in the isolated one contexts take turns.
+
+use crate::{Decision, Kind, View, Why, strict};
+
+/// An objective leaves room for work on other SMs if it is so many times the p99 alone, in tenths.
+pub const ROOM: u32 = 15;
+
+/// On how many SMs, in hundredths, those may run who may not run otherwise; nought: on none.
+pub(crate) fn share(view: &View, decision: &Decision) -> u32 {
+    let wanted = view.dials.kind == Kind::Slo && !view.exclusive && decision.why != Why::Solo;
+    if wanted && strict::keep_away(view).is_some() { view.dials.confine } else { 0 }
+}
