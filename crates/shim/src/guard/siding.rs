@@ -90,7 +90,10 @@ fn make(site: &'static Site) {
         return;
     };
     let old = lay(site, track, share).unwrap_or(track);
-    let _ = driver::within(site.context(), || driver::relaxed(|| Some(old.unmake())));
+    let _ = driver::within(site.context(), || {
+        driver::relaxed(|| old.unmake());
+        Some(())
+    });
 }
 
 /// Whether the site's context is the one that libraries share.

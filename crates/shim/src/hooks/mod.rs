@@ -188,8 +188,9 @@ mod tests {
 
     #[test]
     fn launches_graphs_copies_and_fills_are_work() {
-        let work = ["cuLaunchGrid", "cuGraphLaunch", "cuMemcpyHtoDAsync_v2", "cuMemsetD32", "cuLaunch"];
-        assert!(work.into_iter().all(hands_over_work));
+        let handed_over =
+            ["cuLaunchGrid", "cuGraphLaunch", "cuMemcpyHtoDAsync_v2", "cuMemsetD32", "cuLaunch"];
+        assert!(handed_over.into_iter().all(hands_over_work));
         let others =
             ["cuLaunchHostFunc", "cuMemAlloc_v2", "cuGraphInstantiate", "cuLaunc", "", "cuStreamSynchronize"];
         assert!(!others.into_iter().any(hands_over_work));
