@@ -31,6 +31,9 @@ impl Campaign<'_> {
         let began = Instant::now();
         let at = machine::now();
         let posts = self.posts(run);
+        self.grounds
+            .govern(ground(run), run.way.policy)
+            .map_err(|reason| Error::Run { tenant: None, reason: format!("its policy: {reason}") })?;
         let promised = self.promise(run, &posts)?;
         self.prepare_all(run, &posts)?;
         let offers: Vec<Vec<Offer>> = posts

@@ -1,9 +1,13 @@
-//! ebb's domains: a daemon of the campaign's own for each and for each policy, and workers under `ebb run`.
+//! ebb's domains: a daemon of the campaign's own for each, and workers under `ebb run`.
+//!
+//! All policies of a domain have one daemon, which is told which is next, as a person would change it: so they share workers, and the
+//! best-effort tenants of two daemons never meet on one GPU, where neither would wait for the other's turn.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::{Class, Domain, Kind, Nanos};
 use serde_json::Value;
@@ -12,44 +16,64 @@ use super::{Absence, Environment, Service, Surroundings};
 
 /// MPS takes some of it.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// A daemon looks at its files many times a second.
+const PATIENCE_TO_READ: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
 
 pub struct Ebb {
     program: PathBuf,
     runtime: PathBuf,
     domain: Domain,
+    real: bool,
+    policy: Cell<Option<Kind>>,
     _daemon: Service,
 }
 
 impl Ebb {
     /// `folder` is for the daemon and what it says, and on the software GPU for the cards. A `real` GPU is shared by MPS,
     /// which the daemon starts.
-    pub fn start(
-        program: &Path,
-        folder: &Path,
-        domain: Domain,
-        policy: Option<Kind>,
-        real: bool,
-    ) -> Result<Ebb, Absence> {
+    pub fn start(program: &Path, folder: &Path, domain: Domain, real: bool) -> Result<Ebb, Absence> {
         // Nothing of how this user has set up ebb: a ceiling in a configuration would be measured, not ebb.
-        let configuration = folder.join("ebb.toml");
-        std::fs::write(&configuration, settings(domain, real))
-            .map_err(|error| Absence(format!("{}: {error}", configuration.display())))?;
+        write_down(folder, domain, real, None)?;
+        let configuration = configuration(folder);
         let words = [program.as_os_str(), "daemon".as_ref(), "--config".as_ref(), configuration.as_os_str()];
-        let policy = policy.iter().flat_map(|kind| ["--policy", kind.name()]).map(OsString::from);
-        let words: Vec<OsString> = words.iter().map(OsString::from).chain(policy).collect();
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let environment = vec![(RUNTIME.into(), Some(folder.into()))];
         let mut daemon = Service::start("ebb's daemon", &words, &environment, &folder.join("daemon.log"))?;
         daemon.await_up(PATIENCE, || ask(program, folder).is_some())?;
-        Ok(Ebb { program: program.to_owned(), runtime: folder.to_owned(), domain, _daemon: daemon })
+        Ok(Ebb {
+            program: program.to_owned(),
+            runtime: folder.to_owned(),
+            domain,
+            real,
+            policy: Cell::new(None),
+            _daemon: daemon,
+        })
+    }
+
+    /// Whether the daemon goes by a policy; by its own choice, if none is named.
+    fn goes_by(&self, policy: Option<Kind>) -> bool {
+        let wanted = policy.unwrap_or_default().name();
+        let gpus = self.status().and_then(|status| status["gpus"].as_array().cloned()).unwrap_or_default();
+        gpus.iter().all(|gpu| gpu["policy"]["kind"] == wanted)
     }
 }
 
 const RUNTIME: &str = "EBB_RUNTIME_DIR";
 
-/// Every setting but the domain as it is without a file.
-fn settings(domain: Domain, real: bool) -> String {
+fn configuration(folder: &Path) -> PathBuf {
+    folder.join("ebb.toml")
+}
+
+/// Every setting but the domain and the policy as it is without a file. A daemon that reads it finds all of it or what was there before.
+fn write_down(folder: &Path, domain: Domain, real: bool, policy: Option<Kind>) -> Result<(), Absence> {
     let mps = real && domain == Domain::Shared;
-    format!("schema_version = 1\ndomain = \"{domain}\"\nmps = {mps}\n")
+    let kind = policy.map_or_else(String::new, |kind| format!("[policy]\nkind = \"{}\"\n", kind.name()));
+    let text = format!("schema_version = 1\ndomain = \"{domain}\"\nmps = {mps}\n{kind}");
+    let (new, place) = (folder.join("ebb.toml.new"), configuration(folder));
+    std::fs::write(&new, text)
+        .and_then(|()| std::fs::rename(&new, &place))
+        .map_err(|error| Absence(format!("{}: {error}", place.display())))
 }
 
 impl Surroundings for Ebb {
@@ -61,6 +85,22 @@ impl Surroundings for Ebb {
 
     fn environment(&self, _class: Class) -> Environment {
         vec![(RUNTIME.into(), Some(self.runtime.clone().into()))]
+    }
+
+    fn govern(&self, policy: Option<Kind>) -> Result<(), Absence> {
+        if self.policy.get() == policy {
+            return Ok(());
+        }
+        write_down(&self.runtime, self.domain, self.real, policy)?;
+        let began = Instant::now();
+        while !self.goes_by(policy) {
+            if began.elapsed() > PATIENCE_TO_READ {
+                return Err(Absence(format!("{} is not in force", policy.unwrap_or_default().name())));
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.policy.set(policy);
+        Ok(())
     }
 
     fn promise(&self, name: &str, slo: Option<Nanos>) -> Result<(), Absence> {

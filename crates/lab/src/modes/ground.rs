@@ -31,8 +31,8 @@ pub enum Ground {
     Plain,
     Mps,
     MpsPriority,
-    /// Each policy has a daemon of its own.
-    Ebb(Domain, Option<Kind>),
+    /// All policies have one daemon.
+    Ebb(Domain),
     Rival(Mode),
 }
 
@@ -43,8 +43,8 @@ impl Ground {
             Mode::Alone | Mode::LatencyOnly | Mode::Timeslice | Mode::Streams => Ok(Ground::Plain),
             Mode::Mps => Ok(Ground::Mps),
             Mode::MpsPriority => Ok(Ground::MpsPriority),
-            Mode::EbbIsolated => Ok(Ground::Ebb(Domain::Isolated, way.policy)),
-            Mode::EbbShared => Ok(Ground::Ebb(Domain::Shared, way.policy)),
+            Mode::EbbIsolated => Ok(Ground::Ebb(Domain::Isolated)),
+            Mode::EbbShared => Ok(Ground::Ebb(Domain::Shared)),
             Mode::Xsched | Mode::XschedTimeslice | Mode::Hami | Mode::Nvshare => Ok(Ground::Rival(way.mode)),
         }
     }
@@ -55,8 +55,7 @@ impl Ground {
             Ground::Plain => "plain".to_owned(),
             Ground::Mps => Mode::Mps.to_string(),
             Ground::MpsPriority => Mode::MpsPriority.to_string(),
-            Ground::Ebb(domain, None) => format!("ebb-{domain}"),
-            Ground::Ebb(domain, Some(policy)) => format!("ebb-{domain}-{}", policy.name()),
+            Ground::Ebb(domain) => format!("ebb-{domain}"),
             Ground::Rival(mode) => mode.to_string(),
         }
     }
@@ -94,6 +93,11 @@ pub trait Surroundings {
 
     /// Added to what the driver's own ground has.
     fn environment(&self, class: Class) -> Environment;
+
+    /// Tells the ground which policy decides from now on; `None`: the one that it chooses itself.
+    fn govern(&self, _policy: Option<Kind>) -> Result<(), Absence> {
+        Ok(())
+    }
 
     /// Tells the ground what a latency tenant wants: 99 of 100 of its requests within this time, or nothing.
     fn promise(&self, _name: &str, _slo: Option<Nanos>) -> Result<(), Absence> {
@@ -155,7 +159,7 @@ impl Grounds {
             (Ground::Rival(_), Device::Soft) => {
                 return Err(Absence("needs NVIDIA's driver, which the software GPU is not".to_owned()));
             }
-            (Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared, _), Device::Gpu) => judge_mps()?,
+            (Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared), Device::Gpu) => judge_mps()?,
             _ => {}
         }
         Ok(ground)
@@ -179,8 +183,8 @@ impl Grounds {
                 self.mps = Some(Rc::clone(&daemon));
                 Box::new(Mps { daemon, priorities: ground == Ground::MpsPriority })
             }
-            (Ground::Ebb(domain, policy), soft) => {
-                Box::new(Ebb::start(&self.site.program, &folder, domain, policy, soft.is_none())?)
+            (Ground::Ebb(domain), soft) => {
+                Box::new(Ebb::start(&self.site.program, &folder, domain, soft.is_none())?)
             }
             (Ground::Rival(mode), _) => {
                 let path = self.site.rivals.get(&mode).ok_or_else(|| Absence("not given".to_owned()))?;
@@ -222,7 +226,7 @@ impl Grounds {
     ) -> (Vec<OsString>, Environment) {
         let mut environment = self.plain.environment();
         if let Some(soft) = &self.soft {
-            let shared = matches!(ground, Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared, _));
+            let shared = matches!(ground, Ground::Mps | Ground::MpsPriority | Ground::Ebb(Domain::Shared));
             environment.extend(soft.environment(Card { shared, slowdown }));
         }
         match self.laid.get(&ground) {
@@ -236,6 +240,10 @@ impl Grounds {
 
     pub fn starts_alone(&self, ground: Ground) -> bool {
         self.laid.get(&ground).is_some_and(|laid| laid.starts_alone())
+    }
+
+    pub fn govern(&self, ground: Ground, policy: Option<Kind>) -> Result<(), Absence> {
+        self.laid.get(&ground).map_or(Ok(()), |laid| laid.govern(policy))
     }
 
     pub fn promise(&self, ground: Ground, name: &str, slo: Option<Nanos>) -> Result<(), Absence> {
@@ -278,11 +286,10 @@ mod tests {
     }
 
     #[test]
-    fn the_domains_and_policies_of_ebb_are_grounds_of_their_own() {
-        assert_eq!(Ground::of(Mode::EbbIsolated.into()), Ok(Ground::Ebb(Domain::Isolated, None)));
+    fn the_domains_of_ebb_are_grounds_of_their_own_and_its_policies_share_them() {
+        assert_eq!(Ground::of(Mode::EbbIsolated.into()), Ok(Ground::Ebb(Domain::Isolated)));
         let strict = Way { policy: Some(Kind::Strict), ..Way::from(Mode::EbbShared) };
-        assert_eq!(Ground::of(strict), Ok(Ground::Ebb(Domain::Shared, Some(Kind::Strict))));
-        assert_eq!(Ground::Ebb(Domain::Shared, None).name(), "ebb-shared");
-        assert_eq!(Ground::Ebb(Domain::Shared, Some(Kind::Strict)).name(), "ebb-shared-strict");
+        assert_eq!(Ground::of(strict), Ok(Ground::Ebb(Domain::Shared)));
+        assert_eq!(Ground::Ebb(Domain::Shared).name(), "ebb-shared");
     }
 }

@@ -10,7 +10,7 @@ use scenario::Mode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Way {
     pub mode: Mode,
-    /// The policy that ebb's daemon is started with; `None`: its own choice.
+    /// The policy by which ebb's daemon goes; `None`: its own choice.
     pub policy: Option<Kind>,
     /// Latency tenants tell ebb so many times their own p99 alone as their SLO; `None`: they tell nothing.
     pub slo: Option<Factor>,
