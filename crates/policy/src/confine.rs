@@ -6,15 +6,22 @@
 //! apart.
 //!
 //! What it costs the request is not SMs but memory: a training on half of an H200 made requests a third longer, whatever they
-//! were. So this is nothing for an objective near the time alone, where stopping is better, and much for one of twice that. The
-//! controller of `slo` tries it only where there is so much room ([`ROOM`]), and goes by what it sees.
+//! were. So this is nothing for an objective near the time alone, where stopping is better, and much for one of twice that. Nor is it
+//! anything for short requests: they are over before what was stopped has gone on elsewhere. The controller of `slo` tries it only where
+//! there is room for it ([`ROOM`]) and time ([`LONG`]), and goes by what it sees.
 //!
 //! It is the shared domain's: in the isolated one contexts take turns.
+
+use model::Nanos;
 
 use crate::{Decision, Kind, View, Why, strict};
 
 /// An objective leaves room for work on other SMs if it is so many times the p99 alone, in tenths.
 pub const ROOM: u32 = 15;
+
+/// And half of the requests last at least so long. To stop, to launch again and to come back takes some hundred microseconds; beside
+/// requests of 0.67 ms on an H200 nothing was gained.
+pub const LONG: Nanos = Nanos::from_millis(1);
 
 /// On how many SMs, in hundredths, those may run who may not run otherwise; nought: on none.
 pub(crate) fn share(view: &View, decision: &Decision) -> u32 {

@@ -118,6 +118,13 @@ fn it_starts_with_the_dials_as_they_are_by_default() {
     assert_eq!(dials_at(START, false, DOMAIN, Dials::default()), Dials::default());
 }
 
+/// As bold as can be.
+fn top() -> State {
+    let mut state = State::default();
+    run(&mut Plant::new(ramp(0)), &mut state, 600);
+    state
+}
+
 #[test]
 fn other_sms_are_tried_where_an_objective_leaves_room_for_that() {
     let confined = |slo: Option<u64>, domain| {
@@ -129,6 +136,11 @@ fn other_sms_are_tried_where_an_objective_leaves_room_for_that() {
     };
     // Alone 99 of 100 take 2 ms.
     assert_eq!([2_400, 2_999, 3_000, 9_000].map(|slo| confined(Some(slo), Domain::Shared)), [0, 0, 75, 75]);
+    let solo = Typical { p50: us(999), p99: us(2_000) };
+    let report =
+        Report { solo: Some(solo), ..Plant { slo: Some(us(9_000)), ..Plant::new(ramp(0)) }.report(0) };
+    let (dials, _) = tune(dials(Kind::Slo), Domain::Shared, top(), &[report]);
+    assert_eq!(dials.confine, 0, "requests are over too soon");
     assert_eq!(confined(None, Domain::Shared), 0, "near the time alone nothing else is tolerated");
     assert_eq!(confined(Some(9_000), Domain::Isolated), 0, "contexts take turns there");
     assert!((0..=START).all(|level| dials_at(level, true, Domain::Shared, Dials::default()).confine == 0));

@@ -25,7 +25,7 @@
 use model::{Dials, Domain, Kind, Nanos};
 
 use super::aim::{Aim, Report, aim, spent};
-use crate::confine::ROOM;
+use crate::confine::{LONG, ROOM};
 
 /// How many levels there are.
 pub const LEVELS: u32 = TABLE.len() as u32;
@@ -241,10 +241,10 @@ impl State {
     }
 }
 
-/// Whether a tenant's objective is so far above what it takes alone that others may have SMs beside it.
+/// Whether a tenant's objective is so far above what it takes alone, and that so long, that others may have SMs beside it.
 fn has_room(report: &Report) -> bool {
     let Aim::Slo(objective) = aim(report) else { return false };
-    report.solo.is_some_and(|solo| objective >= solo.p99.scaled(ROOM, 10))
+    report.solo.is_some_and(|solo| objective >= solo.p99.scaled(ROOM, 10) && solo.p50 >= LONG)
 }
 
 impl Circumstances {
