@@ -51,10 +51,15 @@ macro_rules! export_each {
             #[unsafe(no_mangle)]
             pub unsafe extern "C-unwind" fn $name($($arg: $type),*) -> CUresult {
                 let _inside = match const { hooks::hands_over_work(stringify!($name)) } {
-                    true => tenancy::admit(const { hooks::work(stringify!($name)) }, || {
+                    true => {
                         let per_thread = const { hooks::is_per_thread(stringify!($name)) };
-                        guard::hold(per_thread, [$(guard::stream_in(&$arg)),*])
-                    }),
+                        let streams = || [$(guard::stream_in(&$arg)),*];
+                        tenancy::admit(
+                            const { hooks::work(stringify!($name)) },
+                            || guard::could_hold(per_thread, streams()),
+                            || guard::hold(per_thread, streams()),
+                        )
+                    }
                     false => None,
                 };
                 static CALLED: guard::Called = guard::Called::new();

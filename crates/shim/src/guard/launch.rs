@@ -120,7 +120,11 @@ unsafe fn launch(
             Guarded::Refused(frame) => refused = Some(frame),
         }
     }
-    let _inside = tenancy::admit(tenancy::Work::Kernels, || order::hold(per_thread, [Some(stream)]));
+    let _inside = tenancy::admit(
+        tenancy::Work::Kernels,
+        || order::could_hold(per_thread, [Some(stream)]),
+        || order::hold(per_thread, [Some(stream)]),
+    );
     order::before(order::Touch::Work, per_thread, [Some(stream)]);
     let result = {
         let _alone = alone::before_launch(function);

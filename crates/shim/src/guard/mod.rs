@@ -54,7 +54,7 @@ pub use copies::{before as before_copy, copies, told_in};
 pub use mode::Mode;
 pub use mode::is_on as may_be_wanted;
 pub use mode::set as set_mode;
-pub use order::{before, hold, stream_in, touch};
+pub use order::{before, could_hold, hold, stream_in, touch};
 pub use resume::{Counts, Steward, Wish, let_go};
 pub use siding::want as want_sms;
 pub use verify::{disturbs_trials, pass};

@@ -13,6 +13,7 @@ use cuda_abi::CUstream;
 use super::driver::Here;
 use super::lane::{self, Lane};
 use super::{launch, mode, site};
+use crate::tenancy::key::Key;
 use crate::watch;
 
 /// What a call touches.
@@ -198,13 +199,28 @@ fn see_to(touch: Touch, per_thread: bool, streams: &[Option<CUstream>]) {
 /// Has the stream of a call, if it is the only one, hold what comes next until nobody stops this process. `false`: it cannot, and who
 /// calls has to wait himself.
 pub fn hold<const N: usize>(per_thread: bool, streams: [Option<CUstream>; N]) -> bool {
-    let mut streams = streams.into_iter().flatten();
-    let (Some(stream), None) = (streams.next(), streams.next()) else { return false };
-    let key = lane::key(stream, per_thread);
-    let Some(watch) = watch::of_this_process() else { return false };
     let here = Here::new();
-    !launch::is_captured(watch, key.handle(), key.is_legacy())
-        && Lane::of(key, &here).is_some_and(|lane| lane.hold(key, &here))
+    lane_to_hold(per_thread, streams, &here).is_some_and(|(lane, key)| lane.hold(key, &here))
+}
+
+/// Whether a stream could hold it once this process is stopped. Many calls name no stream, and for those nothing need be stopped.
+pub fn could_hold<const N: usize>(per_thread: bool, streams: [Option<CUstream>; N]) -> bool {
+    lane_to_hold(per_thread, streams, &Here::new()).is_some()
+}
+
+fn lane_to_hold<const N: usize>(
+    per_thread: bool,
+    streams: [Option<CUstream>; N],
+    here: &Here,
+) -> Option<(Lane, Key)> {
+    let mut streams = streams.into_iter().flatten();
+    let (Some(stream), None) = (streams.next(), streams.next()) else { return None };
+    let key = lane::key(stream, per_thread);
+    let watch = watch::of_this_process()?;
+    if launch::is_captured(watch, key.handle(), key.is_legacy()) {
+        return None;
+    }
+    Some((Lane::of(key, here)?, key))
 }
 
 /// Puts gates behind all launches that what comes next in a stream must wait for. The stream's lane, if it has one.
@@ -283,6 +299,14 @@ fn wait_for_default(per_thread: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_names_no_stream_or_several_cannot_wait_in_one() {
+        let stream = Some(std::ptr::null_mut());
+        assert!(!could_hold(false, []));
+        assert!(!could_hold(false, [None, None]));
+        assert!(!could_hold(false, [stream, stream]));
+    }
     use cuda_abi::Function;
 
     /// Every function, with the types of its arguments.

@@ -210,15 +210,16 @@ pub enum Work {
 }
 
 /// A thread is about to hand over work: it waits for its turn. What it is given is held until the driver has answered. `hold` has
-/// the GPU wait in its place, where it can.
+/// the GPU wait in its place, where `could_hold` says that it can.
 #[inline(always)]
-pub fn admit(work: Work, hold: impl Fn() -> bool) -> Option<Inside> {
-    if TAKEN.load(Ordering::Relaxed) == 0 { None } else { at_the_gate(work, &hold) }
+pub fn admit(work: Work, could_hold: impl Fn() -> bool, hold: impl Fn() -> bool) -> Option<Inside> {
+    if TAKEN.load(Ordering::Relaxed) == 0 { None } else { at_the_gate(work, &could_hold, &hold) }
 }
 
-fn at_the_gate(work: Work, hold: &dyn Fn() -> bool) -> Option<Inside> {
+fn at_the_gate(work: Work, could_hold: &dyn Fn() -> bool, hold: &dyn Fn() -> bool) -> Option<Inside> {
+    let pass = || here().and_then(|post| post.pass(work, could_hold, hold));
     // What fails here fails open.
-    panic::catch_unwind(AssertUnwindSafe(|| here().and_then(|post| post.pass(work, hold)))).unwrap_or(None)
+    panic::catch_unwind(AssertUnwindSafe(pass)).unwrap_or(None)
 }
 
 /// A guarded launch is about to be made, of what takes so long to stop. Whether the stop word is raised, and will be lowered.

@@ -230,7 +230,12 @@ impl Post {
 
     /// A thread is about to hand over work. That of a latency tenant passes no gate.
     #[inline]
-    pub fn pass(&'static self, work: Work, hold: &dyn Fn() -> bool) -> Option<Inside> {
+    pub fn pass(
+        &'static self,
+        work: Work,
+        could_hold: &dyn Fn() -> bool,
+        hold: &dyn Fn() -> bool,
+    ) -> Option<Inside> {
         if self.is_latency() && self.gate() != Gate::Closed as u32 {
             let known = !self.raise.is_on() || self.bursts.is_open();
             return if known { None } else { self.announce() };
@@ -240,7 +245,7 @@ impl Post {
             return Some(inside);
         }
         drop(inside);
-        Some(self.wait_at_gate(work, hold))
+        Some(self.wait_at_gate(work, could_hold, hold))
     }
 
     /// The first work of a burst, in the shared domain: the others stop while it is on its way.
@@ -266,7 +271,7 @@ impl Post {
     }
 
     #[cold]
-    fn wait_at_gate(&self, work: Work, hold: &dyn Fn() -> bool) -> Inside {
+    fn wait_at_gate(&self, work: Work, could_hold: &dyn Fn() -> bool, hold: &dyn Fn() -> bool) -> Inside {
         let began = board::now();
         let (mut closed, mut held) = (false, false);
         let (mut rounds, mut looks) = (self.rounds.load(Ordering::Relaxed), 0);
@@ -283,7 +288,8 @@ impl Post {
             }
             drop(inside);
             if gate != Gate::Closed as u32 {
-                if waits_here {
+                // What only a thread can wait for, it waits for no less when everything has stopped.
+                if waits_here && could_hold() {
                     self.ask_to_stop(Nanos::ZERO);
                 }
                 sleep(&self.gate, gate, NAP);

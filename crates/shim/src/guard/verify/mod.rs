@@ -100,7 +100,7 @@ fn try_out(launch: &mut Launch, key: Key, watch: &'static Watch, original: &dyn 
     let is_here = Lane::made_for(key, &here).is_some_and(|lane| lane.site.context() == here.context());
     let Some(page) = is_here.then(|| book::page(launch)).flatten() else { return false };
     // It begins when the process may put work on the GPU.
-    drop(tenancy::admit(tenancy::Work::Kernels, || false));
+    drop(tenancy::admit(tenancy::Work::Kernels, || false, || false));
     let mut answer = None;
     let finding = driver::relaxed(|| {
         let _still = Still::hold().ok_or(Obstacle::NeverQuiet)?;
