@@ -381,7 +381,7 @@ pub struct BundleOptions {
 
 #[derive(Debug, Args)]
 pub struct DemoOptions {
-    /// Seconds per phase; there are eight
+    /// Seconds per phase; there are eight, and two of them are repeated in shorter rounds
     #[arg(long, default_value_t = 8.0, value_parser = seconds)]
     pub seconds: f64,
     /// Seed of the arrivals

@@ -32,6 +32,16 @@ impl Outcome {
         self.latency.iter().chain(&self.best_effort)
     }
 
+    /// Adds another round with the same tenants.
+    pub fn add(&mut self, round: &Outcome) {
+        for (sum, report) in self.latency.iter_mut().zip(&round.latency) {
+            sum.add(report);
+        }
+        for (sum, report) in self.best_effort.iter_mut().zip(&round.best_effort) {
+            sum.add(report);
+        }
+    }
+
     /// Iterations per second of all best-effort tenants; `None` if there were none.
     pub fn best_effort_rate(&self) -> Option<f64> {
         (!self.best_effort.is_empty()).then(|| self.best_effort.iter().map(Report::rate).sum())

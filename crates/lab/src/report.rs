@@ -24,6 +24,16 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds what the same tenant did in another round.
+    pub fn add(&mut self, round: &Report) {
+        self.done += round.done;
+        self.right += round.right;
+        self.span += round.span;
+        self.busy += round.busy;
+        let latencies = [self.latencies.samples(), round.latencies.samples()].concat();
+        self.latencies = Quantiles::of(latencies);
+    }
+
     /// Requests or iterations per second.
     pub fn rate(&self) -> f64 {
         if self.span == Nanos::ZERO { 0.0 } else { self.done as f64 / self.span.as_secs_f64() }
@@ -86,6 +96,21 @@ mod tests {
         let iterations = Report { latencies: Quantiles::default(), ..report };
         assert_eq!(iterations.to_string().parse::<Report>().unwrap(), iterations);
         assert_eq!(iterations.p99(), Nanos::ZERO);
+    }
+
+    #[test]
+    fn rounds_are_added_up_with_all_their_requests() {
+        let round = |nanos: u64| Report {
+            done: 2,
+            right: 1,
+            span: Nanos(4),
+            busy: Nanos(1),
+            latencies: Quantiles::of(vec![Nanos(nanos), Nanos(nanos + 1)]),
+        };
+        let mut sum = round(7);
+        sum.add(&round(3));
+        assert_eq!((sum.done, sum.right, sum.span, sum.busy), (4, 2, Nanos(8), Nanos(2)));
+        assert_eq!(sum.latencies.samples(), [3, 4, 7, 8].map(Nanos));
     }
 
     #[test]

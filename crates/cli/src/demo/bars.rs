@@ -10,8 +10,9 @@ use lab::Scene;
 use super::table::{Table, permille};
 use crate::json::Json;
 
-/// The rows that are judged.
+/// The rows that are judged, and one against which that is done.
 pub const TOGETHER: &str = "together, ebb";
+pub const LAUNCH_BOUND: &str = "launch-bound alone";
 pub const IN_GAPS: &str = "in its gaps, ebb";
 
 /// Best-effort work gets at least this share of what it could have.
@@ -43,7 +44,7 @@ pub fn judged(table: &Table) -> Vec<Bar> {
     });
     let ideal = together.and_then(|row| table.share_of_ideal(row));
     let filled = in_gaps.and_then(|row| table.share_of_ideal(row));
-    let stretched = in_gaps.and_then(|row| table.slowdown(row));
+    let stretched = in_gaps.and_then(|row| median(table.slowdowns_by_round(row)));
     [
         ("late that would not be alone", "late_beyond_alone", late, LATE, true),
         ("best-effort, of ideal", "of_ideal", ideal, OF_IDEAL, false),
@@ -53,6 +54,12 @@ pub fn judged(table: &Table) -> Vec<Bar> {
     .into_iter()
     .filter_map(|(what, key, value, bar, at_most)| Some(Bar { what, key, value: value?, bar, at_most }))
     .collect()
+}
+
+/// Of an even number, the worse of the two in the middle.
+fn median(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_unstable_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied()
 }
 
 impl Bar {
@@ -83,6 +90,13 @@ impl Display for Bar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_of_the_figures_are_no_worse_than_the_median() {
+        assert_eq!(median(vec![1.2, 1.0, 1.1]), Some(1.1));
+        assert_eq!(median(vec![1.2, 1.0]), Some(1.2));
+        assert_eq!(median(Vec::new()), None);
+    }
 
     #[test]
     fn a_bar_is_kept_on_its_side() {

@@ -18,9 +18,30 @@ pub struct Row {
     pub name: &'static str,
     pub scene: Scene,
     pub sharing: Sharing,
+    /// What came of all rounds together, and of each.
     pub outcome: Outcome,
-    /// Who sat at the board in the middle of the phase.
-    pub seats: Vec<Process>,
+    rounds: Vec<Outcome>,
+    /// Who sat at the board in the middle of each round.
+    seats: Vec<Process>,
+}
+
+impl Row {
+    pub fn new(
+        name: &'static str,
+        scene: Scene,
+        sharing: Sharing,
+        outcome: Outcome,
+        seats: Vec<Process>,
+    ) -> Row {
+        Row { name, scene, sharing, outcome: outcome.clone(), rounds: vec![outcome], seats }
+    }
+
+    /// Another round of the same.
+    pub fn add(&mut self, round: Outcome, seats: Vec<Process>) {
+        self.outcome.add(&round);
+        self.rounds.push(round);
+        self.seats.extend(seats);
+    }
 }
 
 /// A request is in time if it takes no longer than so many hundredths of what 99 of 100 take alone.
@@ -38,6 +59,12 @@ fn latency_alone(rows: &[Row], scene: Scene) -> Option<&Report> {
     rows.iter().find(alone)?.outcome.latency.as_ref()
 }
 
+/// How many times the p99 of one report is that of another.
+fn ratio(report: &Report, alone: &Report) -> Option<f64> {
+    let alone = alone.p99().as_secs_f64();
+    (alone > 0.0).then(|| report.p99().as_secs_f64() / alone)
+}
+
 pub struct Table {
     rows: Vec<Row>,
     /// How often the shim saw each process launch something.
@@ -52,7 +79,7 @@ impl Table {
     }
 
     pub fn reports(&self) -> impl Iterator<Item = &Report> {
-        self.rows.iter().flat_map(|row| row.outcome.reports())
+        self.rows.iter().flat_map(|row| row.rounds.iter().flat_map(Outcome::reports))
     }
 
     /// Whether ebb stood in front of the driver in every tenant.
@@ -95,9 +122,14 @@ impl Table {
 
     /// How many times the p99 of the latency tenant alone a row's is.
     pub fn slowdown(&self, row: &Row) -> Option<f64> {
-        let alone = self.latency_alone(row.scene)?.p99().as_secs_f64();
-        let latency = row.outcome.latency.as_ref()?;
-        (alone > 0.0).then(|| latency.p99().as_secs_f64() / alone)
+        ratio(row.outcome.latency.as_ref()?, self.latency_alone(row.scene)?)
+    }
+
+    /// The same for each round of a row that was measured in turn with the latency tenant alone.
+    pub fn slowdowns_by_round(&self, row: &Row) -> Vec<f64> {
+        let alone = self.row(bars::LAUNCH_BOUND).map_or(&[][..], |alone| &alone.rounds);
+        let pairs = row.rounds.iter().zip(alone);
+        pairs.filter_map(|(round, alone)| ratio(round.latency.as_ref()?, alone.latency.as_ref()?)).collect()
     }
 
     /// Which share of a tenant's requests were in time.
@@ -131,6 +163,7 @@ impl Table {
                 ("p99_to_alone_permille", self.slowdown(row).map(permille).into()),
                 ("in_time_permille", in_time.map(permille).into()),
                 ("share_of_ideal_permille", self.share_of_ideal(row).map(permille).into()),
+                ("rounds", (row.rounds.len() as u64).into()),
             ])
         });
         let bars = bars::judged(self);
@@ -146,7 +179,7 @@ impl Table {
 }
 
 fn tenants(row: &Row) -> usize {
-    row.outcome.reports().count()
+    row.rounds.iter().flat_map(Outcome::reports).count()
 }
 
 /// A best-effort tenant must be stoppable, in the middle of a kernel or between its blocks; a latency tenant is never stopped.
@@ -216,6 +249,7 @@ impl Table {
             busy(Scene::Bursts),
             busy(Scene::LaunchBound),
         )?;
+        self.explain_rounds(out)?;
         if let Some(Defaults { sms, timeslice, switch_cost, .. }) = &self.card {
             writeln!(
                 out,
@@ -233,6 +267,25 @@ impl Table {
             "Under ebb: {seats} of {seated} tenants seated, best-effort work stopped by context switch or between blocks."
         )?;
         writeln!(out, "Attached: {attached} of {all} tenants, {launches} launches counted.")
+    }
+}
+
+impl Table {
+    /// What the bar on launch-bound requests is the median of.
+    fn explain_rounds(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Some(row) = self.row(bars::IN_GAPS) else { return Ok(()) };
+        let count = |round: &Outcome| round.latency.as_ref().map_or(0, |report| report.done).to_string();
+        let counts: Vec<String> = row.rounds.iter().map(count).collect();
+        let slowdowns = self.slowdowns_by_round(row);
+        let slowdowns: Vec<String> = slowdowns.iter().map(|times| format!("{:.1}%", times * 100.0)).collect();
+        writeln!(
+            out,
+            "Launch-bound requests ran alone and in company in turn, in {} rounds ({} requests in company). Their p99 was {} of that\n\
+             alone in the same round; the bar is on the median. Lines of the table hold all rounds.",
+            row.rounds.len(),
+            counts.join(", "),
+            slowdowns.join(", "),
+        )
     }
 }
 
