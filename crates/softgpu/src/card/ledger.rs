@@ -181,7 +181,8 @@ impl Card {
         }
     }
 
-    /// Says for which priority, if any, this context has blocks that wait for room.
+    /// Says for which priority, if any, this context has blocks that wait for room. Whoever has to leave it to them is woken, since it may
+    /// have lain down for longer than its blocks take.
     pub fn set_pending(&self, context: &ContextHandle, priority: Option<i32>) {
         let slot = &self.segment().contexts[context.index];
         let priority = priority.unwrap_or(NO_PRIORITY);
@@ -190,7 +191,18 @@ impl Card {
         }
         let guard = self.lock();
         slot.pending.store(priority, Relaxed);
+        let before = self.segment().best_pending.load(Relaxed);
         self.update_best_pending(&guard);
+        if self.domain() == Domain::Shared && priority < before {
+            self.wake_those_waiting_for_room(&guard);
+        }
+    }
+
+    /// Whether blocks of another context wait for the room that this one's blocks leave.
+    pub fn others_go_first(&self, context: &ContextHandle) -> bool {
+        let segment = self.segment();
+        let own = segment.contexts[context.index].pending.load(Relaxed);
+        self.domain() == Domain::Shared && segment.best_pending.load(Relaxed) < own
     }
 
     /// Whether a block of this priority may take the room its predecessor leaves, without asking the ledger: not

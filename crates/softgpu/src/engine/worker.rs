@@ -29,7 +29,7 @@ const HEAD_START: Nanos = Nanos::from_micros(20);
 const SLEEPERS: usize = 64;
 /// With many sleepers, waking up for each costs more than it gives; they carry their nominal time anyway. While
 /// blocks wait for their places nobody outside can notice, so the nap may be long; near the end of a grid somebody
-/// may be waiting for it.
+/// may be waiting for it, and so may another context whose blocks go first.
 const CROWD: usize = 8;
 const NAP: Nanos = Nanos::from_micros(15);
 const LONG_NAP: Nanos = Nanos::from_micros(400);
@@ -215,7 +215,9 @@ impl Engine {
             }
             let next = queue.sleeping.next_due().map(|due| due + standing.offset);
             let nap = match queue.sleeping.len() > CROWD {
-                true if queue.has_undispatched() => now + LONG_NAP,
+                true if queue.has_undispatched() && !self.card.others_go_first(&queue.core.handle) => {
+                    now + LONG_NAP
+                }
                 true => now + NAP,
                 false => Nanos::ZERO,
             };
