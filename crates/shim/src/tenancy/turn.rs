@@ -370,8 +370,10 @@ impl Turn {
     fn account(&mut self, post: &Post, seat: &Seat, now: Nanos) {
         let given = post.given();
         let moves = given != self.given;
-        // A thread that is inside the driver may keep others from asking it.
-        let busy = moves || !super::is_quiet() || post.streams.work() != Work::Done;
+        // A thread that is inside the driver may keep others from asking it. Off the GPU nothing comes to an end, so there is nothing to ask;
+        // and who asked could wait for a thread that holds the driver's locks and itself waits for the GPU, as one that gives memory back may.
+        // Then nobody would be left to let them on again.
+        let busy = self.stopped || moves || !super::is_quiet() || post.streams.work() != Work::Done;
         self.given = given;
         self.idle_since = if busy { None } else { self.idle_since.or(Some(now)) };
         let latency_busy = seat.board().latency_busy(now);
