@@ -9,12 +9,11 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use model::Dials;
 use rustix::time::{ClockId, clock_gettime};
 use scenario::Suite;
 use scenario::profile::Profile;
 use sim::stage::{Stage, Way};
-use sim::{Card, World};
+use sim::{Card, Hand, World};
 
 /// Every way there is, in the columns of `docs/sim.md`.
 const WAYS: &str = "strict@shared,gaps@shared,slo@shared,fair@shared,deadline@shared,strict,gaps,slo,fair,deadline,switch,\
@@ -56,7 +55,7 @@ fn main() {
     let digests = options.iter().any(|option| option == "--digest");
     let part = words.first().map_or("", String::as_str);
     let named = words.get(1).map_or(WAYS, String::as_str).split(',');
-    let ways: Vec<Way> = named.map(|word| Way::parse(word, None, Dials::default()).expect("a way")).collect();
+    let ways: Vec<Way> = named.map(|word| Way::parse(word, None, Hand::default()).expect("a way")).collect();
     let mut speeds: Vec<Vec<(f64, String)>> = vec![Vec::new(); ways.len()];
     for name in Suite::names() {
         for scenario in Suite::named(name).expect("it is embedded").scenarios {

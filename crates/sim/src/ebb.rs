@@ -11,13 +11,14 @@ use policy::slo::{Aim, Report, State, Typical, aim, slack, tune};
 use policy::{BestEffort, Decision, Latency, View, Who, Why, aside};
 
 use crate::token::Token;
-use crate::{Ended, Facts, Scene, Scheduler};
+use crate::{Ended, Facts, Hand, Scene, Scheduler};
 
 /// By how much a tenant without an objective may be slower than alone, in thousandths.
 const TOLERANCE: u32 = 50;
 
 pub struct Ebb {
     dials: Dials,
+    hand: Hand,
     state: State,
     token: Token,
     known: Vec<Known>,
@@ -55,9 +56,11 @@ struct Known {
 }
 
 impl Ebb {
+    /// Every dial is the controller's to turn, where there is one.
     pub fn new(dials: Dials) -> Ebb {
         Ebb {
             dials,
+            hand: Hand::default(),
             state: State::default(),
             token: Token::default(),
             known: Vec::new(),
@@ -66,6 +69,12 @@ impl Ebb {
             best_effort: Vec::new(),
             busy: Nanos::ZERO,
         }
+    }
+
+    /// With dials that a person has set, which stay as they are.
+    pub fn by_hand(kind: Kind, hand: Hand) -> Ebb {
+        let dials = hand.over(Dials { kind, ..Dials::default() });
+        Ebb { hand, ..Ebb::new(dials) }
     }
 
     /// As they stand now.
@@ -280,6 +289,7 @@ impl Scheduler for Ebb {
         let reports: Vec<Report> =
             latency.map(|facts| self.known[facts.seat as usize].report(facts, share, certificate)).collect();
         let domain = if scene.exclusive { Domain::Isolated } else { Domain::Shared };
-        (self.dials, self.state) = tune(self.dials, domain, self.state, &reports);
+        let (dials, state) = tune(self.dials, domain, self.state, &reports);
+        (self.dials, self.state) = (self.hand.over(dials), state);
     }
 }

@@ -36,7 +36,8 @@
 //! # The rooms
 //!
 //! * `world`, `card`, `log`: what goes in and what comes out
-//! * `scheduler`: what is asked, of whom; [`Ebb`], [`Switch`] and [`rivals`] answer; `desk` keeps what they said
+//! * `scheduler`: what is asked, of whom; [`Ebb`], [`Switch`] and [`rivals`] answer; `desk` keeps what they said, [`Hand`] what a
+//!   person has set
 //! * `score`, `cursor`, `lane`, `residue`: a job, how far it is, its tenant, and what is left of a kernel that must leave
 //! * `floor`, `contexts`: the two domains; `engine`: the way in
 //! * [`stage`]: lab scenarios and recorded runs as worlds, and logs as result files
@@ -52,6 +53,7 @@ mod ebb;
 mod engine;
 mod error;
 mod floor;
+mod hand;
 mod lane;
 mod log;
 mod residue;
@@ -66,6 +68,7 @@ pub use card::{Card, Costs};
 pub use ebb::Ebb;
 pub use engine::run;
 pub use error::Error;
+pub use hand::Hand;
 pub use log::{Decided, Gaps, Job, Log, Played, Stop};
 pub use scheduler::{Ended, Facts, Means, Scene, Scheduler, StopAt};
 pub use token::Switch;

@@ -1,12 +1,14 @@
 //! Scenarios, archives and fleets on the stage.
 
-use model::{Class, Dials, Domain, Nanos};
+mod common;
+
+use model::{Class, Domain, Kind, Nanos};
 use results::{Archive, Figures, Record};
 use scenario::profile::Profile;
 use scenario::{Origin, Suite};
 use sim::stage::fleet::{Fleet, Planner, parse};
 use sim::stage::{KIND, Stage, Way, alone_time, device, play, set, work_of};
-use sim::{Arrivals, Card, Sharing};
+use sim::{Arrivals, Card, Ebb, Hand, Sharing};
 
 const SHORT: &str = r#"
 schema = 1
@@ -117,7 +119,7 @@ fn simulated_results_are_results() {
 
 #[test]
 fn the_same_worlds_give_the_same_file_however_many_threads_play_them() {
-    let ways = [Way::parse("slo@shared", None, Dials::default()).unwrap(), Way::Switch];
+    let ways = [Way::parse("slo@shared", None, Hand::default()).unwrap(), Way::Switch];
     let text = |threads| serde_json::to_string(&played(short(), &ways, threads)).unwrap();
     assert_eq!(text(1), text(3));
 }
@@ -140,17 +142,30 @@ fn an_archive_is_replayed_from_its_runs_alone() {
 
 #[test]
 fn ways_are_named_and_dials_are_set_as_people_write_them() {
-    let named = |text: &str| Way::parse(text, None, Dials::default()).map(|way| way.to_string());
+    let named = |text: &str| Way::parse(text, None, Hand::default()).map(|way| way.to_string());
     assert_eq!(named("strict").unwrap(), "strict-isolated");
     assert_eq!(named("slo@shared:quiet=50us,beside=20us").unwrap(), "slo-shared quiet=50us beside=20us");
     assert_eq!(named("reef-n").unwrap(), "reef-n");
     assert!(named("tally@isolated").is_err() && named("mps:quiet=1us").is_err() && named("").is_err());
-    let shared = Way::parse("gaps", Some(Domain::Shared), Dials::default()).unwrap();
+    let shared = Way::parse("gaps", Some(Domain::Shared), Hand::default()).unwrap();
     assert_eq!(shared.sharing(), Sharing::Shared);
-    let mut dials = Dials::default();
-    set(&mut dials, "solo-share=25").unwrap();
-    assert_eq!(dials.solo_share, 25);
-    assert!(set(&mut dials, "solo-share=2000").is_err() && set(&mut dials, "quiet").is_err());
+    let mut hand = Hand::default();
+    set(&mut hand, "solo-share=25").unwrap();
+    assert_eq!(hand.solo_share, Some(25));
+    assert!(set(&mut hand, "solo-share=2000").is_err() && set(&mut hand, "quiet").is_err());
+    assert_eq!(
+        named("slo@shared:confine=0").unwrap(),
+        "slo-shared confine=0",
+        "to set it so is not to leave it"
+    );
+}
+
+#[test]
+fn what_a_person_has_set_the_controller_leaves_alone() {
+    let world = common::serving(Sharing::Shared, common::ms(2_000));
+    let mut ebb = Ebb::by_hand(Kind::Slo, Hand { quiet: Some(common::us(333)), ..Hand::default() });
+    sim::run(&world, &mut ebb).unwrap();
+    assert_eq!(ebb.dials().quiet, common::us(333));
 }
 
 const FLEET: &str = r#"

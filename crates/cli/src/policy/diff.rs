@@ -11,8 +11,8 @@ use crate::arguments::Output;
 use crate::sim::{choice, perform, show};
 
 pub fn run(options: &DiffOptions, after: &str) -> Result<()> {
-    let dials = choice::dials(&options.dials)?;
-    let way = |text: &str| Way::parse(text, options.domain, dials).with_context(|| text.to_owned());
+    let hand = choice::dials(&options.dials)?;
+    let way = |text: &str| Way::parse(text, options.domain, hand).with_context(|| text.to_owned());
     let ways = [way(&options.before)?, way(after)?];
     ensure!(ways[0] != ways[1], "both are {}: there is nothing to compare", ways[0]);
     let archive = Archive::read(&options.trace)?;

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use model::{Dials, Domain, Nanos};
+use model::{Domain, Nanos};
 use scenario::profile::Profile;
 use scenario::{Error, Scenario, Suite};
-use sim::Card;
 use sim::stage::{Stage, Way, set};
+use sim::{Card, Hand};
 
 use super::arguments::How;
 
@@ -19,20 +19,20 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The dials as they come, but for those that were set.
-pub fn dials(settings: &[String]) -> Result<Dials> {
-    let mut dials = Dials::default();
+/// The dials that were set.
+pub fn dials(settings: &[String]) -> Result<Hand> {
+    let mut hand = Hand::default();
     for setting in settings {
-        set(&mut dials, setting).map_err(anyhow::Error::msg).with_context(|| format!("--set {setting}"))?;
+        set(&mut hand, setting).map_err(anyhow::Error::msg).with_context(|| format!("--set {setting}"))?;
     }
-    Ok(dials)
+    Ok(hand)
 }
 
 /// The ways of sharing that were named, each once.
-pub fn ways(texts: &[String], domain: Option<Domain>, dials: Dials) -> Result<Vec<Way>> {
+pub fn ways(texts: &[String], domain: Option<Domain>, hand: Hand) -> Result<Vec<Way>> {
     let mut ways: Vec<Way> = Vec::new();
     for text in texts.iter().flat_map(|text| pieces(text)) {
-        let way = Way::parse(&text, domain, dials).with_context(|| format!("--policy {text}"))?;
+        let way = Way::parse(&text, domain, hand).with_context(|| format!("--policy {text}"))?;
         if !ways.contains(&way) {
             ways.push(way);
         }
@@ -123,7 +123,7 @@ mod tests {
             ["strict", "slo@shared:quiet=50us,beside=20us", "mps", "gaps"]
         );
         let texts = ["strict,strict,timeslice".to_owned()];
-        let ways = ways(&texts, Some(Domain::Shared), Dials::default()).unwrap();
+        let ways = ways(&texts, Some(Domain::Shared), Hand::default()).unwrap();
         let names: Vec<String> = ways.iter().map(Way::to_string).collect();
         assert_eq!(names, ["strict-shared", "timeslice"]);
     }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_is_no_policy_is_told_the_known_ones() {
         let refusal = |text: &str| {
-            let error = ways(&[text.to_owned()], None, Dials::default()).unwrap_err();
+            let error = ways(&[text.to_owned()], None, Hand::default()).unwrap_err();
             format!("{error:#}")
         };
         assert!(

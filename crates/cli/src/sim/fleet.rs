@@ -4,10 +4,10 @@ use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use model::{Dials, Nanos};
+use model::Nanos;
 use scenario::{Pace, Workload};
-use sim::Card;
 use sim::stage::fleet::{Answer, Fleet, Group, Planner, Wants, parse};
+use sim::{Card, Hand};
 
 use super::arguments::FleetOptions;
 use super::{choice, show};
@@ -38,7 +38,7 @@ struct Needs {
 
 pub fn run(options: &FleetOptions) -> Result<()> {
     let fleet = read(options)?;
-    let ways = choice::ways(&options.policies, None, Dials::default())?;
+    let ways = choice::ways(&options.policies, None, Hand::default())?;
     let card = Card::h200();
     let (began, mut simulated) = (Instant::now(), Nanos::ZERO);
     let bar = show::bar(ways.len() * fleet.promises.len());

@@ -33,8 +33,8 @@ pub fn run(options: &SimOptions) -> Result<()> {
 }
 
 fn play(options: &PlayOptions) -> Result<()> {
-    let dials = choice::dials(&options.dials)?;
-    let ways = choice::ways(&options.how.policies, options.how.domain, dials)?;
+    let hand = choice::dials(&options.dials)?;
+    let ways = choice::ways(&options.how.policies, options.how.domain, hand)?;
     let mut stages = choice::stages(&options.scenarios, &options.how, &Card::h200())?;
     let figures = perform(&mut stages, &ways, choice::threads(&options.how), options.how.out.as_deref())?;
     match options.output {

@@ -1,10 +1,9 @@
 //! `ebb sim sweep`: many policies, loads and dials, side by side.
 
 use anyhow::{Context as _, Result, bail};
-use model::Dials;
 use scenario::{Arrival, Pace, Process, Scenario};
-use sim::Card;
 use sim::stage::{Stage, Way, set};
+use sim::{Card, Hand};
 
 use super::arguments::SweepOptions;
 use super::{choice, perform, show};
@@ -14,8 +13,8 @@ const PAGE: &str = "report.html";
 
 pub fn run(options: &SweepOptions) -> Result<()> {
     let mut ways: Vec<Way> = Vec::new();
-    for dials in combinations(&options.dials)? {
-        for way in choice::ways(&options.how.policies, options.how.domain, dials)? {
+    for hand in combinations(&options.dials)? {
+        for way in choice::ways(&options.how.policies, options.how.domain, hand)? {
             // Who has no dials is the same for all of their values.
             if !ways.contains(&way) {
                 ways.push(way);
@@ -72,20 +71,20 @@ fn loaded(scenario: &Scenario, load: f64) -> Result<Scenario> {
 }
 
 /// Every value of every dial with every value of every other.
-fn combinations(settings: &[String]) -> Result<Vec<Dials>> {
-    let mut all = vec![Dials::default()];
+fn combinations(settings: &[String]) -> Result<Vec<Hand>> {
+    let mut all = vec![Hand::default()];
     for setting in settings {
         let Some((dial, values)) = setting.split_once('=') else {
             bail!("--set {setting}: this is not DIAL=VALUE")
         };
         let mut more = Vec::new();
-        for dials in &all {
+        for hand in &all {
             for value in values.split(',') {
-                let mut dials = *dials;
-                set(&mut dials, &format!("{dial}={value}"))
+                let mut hand = *hand;
+                set(&mut hand, &format!("{dial}={value}"))
                     .map_err(anyhow::Error::msg)
                     .with_context(|| format!("--set {setting}"))?;
-                more.push(dials);
+                more.push(hand);
             }
         }
         all = more;
@@ -105,8 +104,8 @@ mod tests {
         let all = combinations(&settings).unwrap();
         assert_eq!(all.len(), 6);
         assert!(
-            all.iter()
-                .any(|dials| dials.quiet == Nanos::from_micros(50) && dials.beside == Nanos::from_micros(40))
+            all.iter().any(|hand| hand.quiet == Some(Nanos::from_micros(50))
+                && hand.beside == Some(Nanos::from_micros(40)))
         );
         let error = format!("{:#}", combinations(&["quiet".to_owned()]).unwrap_err());
         assert!(error.contains("not DIAL=VALUE"), "{error}");

@@ -1,7 +1,7 @@
-use model::{Dials, Nanos};
+use model::Nanos;
 use scenario::profile::Profile;
 use scenario::{Origin, parse};
-use sim::Card;
+use sim::Hand;
 use sim::stage::{Stage, play};
 
 use super::*;
@@ -29,7 +29,7 @@ fn figures() -> Figures {
     let scenario = parse(SCENARIO, &Origin::text("short.toml")).unwrap().remove(0);
     let mut stages = [Stage::of_scenario("own", &scenario, &Card::h200(), &Profile::built_in).unwrap()];
     let words = ["strict@shared,switch,timeslice".to_owned()];
-    let ways = choice::ways(&words, None, Dials::default()).unwrap();
+    let ways = choice::ways(&words, None, Hand::default()).unwrap();
     let records = play(&mut stages, &ways, 2, &|| {}).unwrap().records;
     Figures::of(&Archive::of(records))
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use model::{Dials, Domain, Kind, Nanos};
 
 use crate::rivals::Rival;
-use crate::{Ebb, Scheduler, Sharing, Switch};
+use crate::{Ebb, Hand, Scheduler, Sharing, Switch};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Way {
@@ -16,7 +16,8 @@ pub enum Way {
     Switch,
     Ebb {
         domain: Domain,
-        dials: Dials,
+        kind: Kind,
+        hand: Hand,
     },
     Rival(Rival),
 }
@@ -41,7 +42,7 @@ pub enum NoWay {
 impl Way {
     /// The way that a text means: a word, and for policies of ebb a domain and dials of their own, as in
     /// `slo@shared:quiet=50us,beside=20us`. What it does not say is as given.
-    pub fn parse(text: &str, domain: Option<Domain>, dials: Dials) -> Result<Way, NoWay> {
+    pub fn parse(text: &str, domain: Option<Domain>, hand: Hand) -> Result<Way, NoWay> {
         let (rest, settings) = match text.split_once(':') {
             Some((rest, settings)) => (rest, settings),
             None => (text, ""),
@@ -53,11 +54,11 @@ impl Way {
             }
             None => (rest, None),
         };
-        let mut dials = dials;
+        let mut hand = hand;
         for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
-            set(&mut dials, setting).map_err(NoWay::Dial)?;
+            set(&mut hand, setting).map_err(NoWay::Dial)?;
         }
-        let way = Way::named(word, own.or(domain), dials)?;
+        let way = Way::named(word, own.or(domain), hand)?;
         match way {
             Way::Ebb { .. } => Ok(way),
             _ if own.is_some_and(|own| own != way.sharing().domain()) => {
@@ -70,12 +71,9 @@ impl Way {
 
     /// The way that a word means. `domain` is for policies of ebb: the others have one of their own. Without one it is what a
     /// tenant of ebb gets without asking.
-    pub fn named(word: &str, domain: Option<Domain>, dials: Dials) -> Result<Way, NoWay> {
+    pub fn named(word: &str, domain: Option<Domain>, hand: Hand) -> Result<Way, NoWay> {
         if let Ok(kind) = Kind::from_str(word) {
-            return Ok(Way::Ebb {
-                domain: domain.unwrap_or(Domain::Isolated),
-                dials: Dials { kind, ..dials },
-            });
+            return Ok(Way::Ebb { domain: domain.unwrap_or(Domain::Isolated), kind, hand });
         }
         Ok(match word {
             "switch" => Way::Switch,
@@ -102,7 +100,7 @@ impl Way {
         match self {
             // Nobody is asked where nobody decides.
             Way::Plain(_) | Way::Switch => Box::new(Switch::default()),
-            Way::Ebb { dials, .. } => Box::new(Ebb::new(*dials)),
+            Way::Ebb { kind, hand, .. } => Box::new(Ebb::by_hand(*kind, *hand)),
             Way::Rival(rival) => rival.scheduler(),
         }
     }
@@ -116,51 +114,45 @@ impl fmt::Display for Way {
             Way::Plain(Sharing::MpsPriority) => f.pad("mps-priority"),
             Way::Plain(_) => f.pad("timeslice"),
             Way::Switch => f.pad("switch"),
-            Way::Ebb { domain, dials } => f.pad(&format!("{}-{domain}{}", dials.kind.name(), turned(dials))),
+            Way::Ebb { domain, kind, hand } => f.pad(&format!("{}-{domain}{}", kind.name(), turned(hand))),
             Way::Rival(rival) => f.pad(rival.name()),
         }
     }
 }
 
-/// The dials that are not as they come.
-fn turned(dials: &Dials) -> String {
-    let usual = Dials::default();
-    let spans = [
-        ("quiet", dials.quiet, usual.quiet),
-        ("threshold", dials.threshold, usual.threshold),
-        ("in-flight", dials.in_flight, usual.in_flight),
-        ("beside", dials.beside, usual.beside),
+/// The dials that were set.
+fn turned(hand: &Hand) -> String {
+    let span = |value: Option<Nanos>| value.map(scenario::written);
+    let number = |value: Option<u32>| value.map(|value| value.to_string());
+    let dials = [
+        ("quiet", span(hand.quiet)),
+        ("threshold", span(hand.threshold)),
+        ("in-flight", span(hand.in_flight)),
+        ("beside", span(hand.beside)),
+        ("confine", number(hand.confine)),
+        ("solo-share", number(hand.solo_share)),
     ];
-    let moved = spans.iter().filter(|(_, value, usual)| value != usual);
-    let mut text: String =
-        moved.map(|(dial, value, _)| format!(" {dial}={}", scenario::written(*value))).collect();
-    if dials.confine != usual.confine {
-        text += &format!(" confine={}", dials.confine);
-    }
-    if dials.solo_share != usual.solo_share {
-        text += &format!(" solo-share={}", dials.solo_share);
-    }
-    text
+    dials.into_iter().filter_map(|(dial, value)| value.map(|value| format!(" {dial}={value}"))).collect()
 }
 
 /// A dial as a person sets it: `quiet=100us`, `threshold=50us`, `in-flight=8ms`, `beside=0us`, `confine=0`, `solo-share=10`.
-pub fn set(dials: &mut Dials, text: &str) -> Result<(), String> {
+pub fn set(hand: &mut Hand, text: &str) -> Result<(), String> {
     let (dial, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not DIAL=VALUE"))?;
     let span = || value.parse::<Nanos>().map_err(|error| format!("{dial}: {error}"));
     match dial {
-        "quiet" => dials.quiet = span()?,
-        "threshold" => dials.threshold = span()?,
-        "in-flight" => dials.in_flight = span()?,
-        "beside" => dials.beside = span()?,
+        "quiet" => hand.quiet = Some(span()?),
+        "threshold" => hand.threshold = Some(span()?),
+        "in-flight" => hand.in_flight = Some(span()?),
+        "beside" => hand.beside = Some(span()?),
         "confine" => {
-            dials.confine = value
-                .parse()
-                .map_err(|_| "confine: a number of hundredths of the SMs, from 0 to 90, is wanted")?;
+            let share = value.parse().ok();
+            hand.confine =
+                Some(share.ok_or("confine: a number of hundredths of the SMs, from 0 to 90, is wanted")?);
         }
         "solo-share" => {
             let share = value.parse().ok().filter(|share| *share <= 1_000);
-            dials.solo_share =
-                share.ok_or("solo-share: a number of thousandths, from 0 to 1000, is wanted")?;
+            hand.solo_share =
+                Some(share.ok_or("solo-share: a number of thousandths, from 0 to 1000, is wanted")?);
         }
         _ => {
             return Err(format!(
@@ -168,10 +160,11 @@ pub fn set(dials: &mut Dials, text: &str) -> Result<(), String> {
             ));
         }
     }
-    if *dials != dials.sane() {
+    let dials = hand.over(Dials::default());
+    if dials != dials.sane() {
         return Err(format!(
             "{dial}: {value} is beyond what makes sense; the next that does is {}",
-            sane(dial, *dials)
+            sane(dial, dials)
         ));
     }
     Ok(())
