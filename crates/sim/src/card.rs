@@ -40,6 +40,9 @@ pub struct Costs {
     pub mps: f64,
     /// How much longer they take while blocks of others run on the same card, as a factor: caches and memory are shared.
     pub beside: f64,
+    /// How much longer they take while work of others is confined to some of the SMs, as a factor: these they have to themselves, but
+    /// memory they share.
+    pub confined: f64,
     /// How long a kernel of a latency tenant waits for room, with priorities: as a share of the blocks that are running.
     pub priority_wait: f64,
     /// The same without priorities, as a share of the kernel that is running.
@@ -79,6 +82,9 @@ impl Card {
                 mps: 1.07,
                 // Not measured apart from waiting; one in twenty is what memory-bound kernels lose to a neighbour's traffic.
                 beside: 1.05,
+                // BERT beside GPT-2 on 78 and 50% of the SMs 1.36 and 1.41 times as long as alone, ResNet-50 beside Whisper on half of
+                // them 1.35, on 78% 1.71. Beside blocks that only count, on half of them, it is 1.00.
+                confined: 1.38,
                 // Ten kernels beside blocks of 100 µs take 700 to 730 µs more, beside blocks of 1 ms 4,700 to 7,000.
                 priority_wait: 0.65,
                 // Ten kernels beside grids of 20 ms take 177 ms; 165 beside GPT-2 (56 µs a kernel) 7.8 ms.

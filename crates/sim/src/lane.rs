@@ -202,7 +202,7 @@ impl Lane {
             virtual_time: Nanos::ZERO,
             certificate: self.certificate,
             piece: self.piece(),
-            held: self.next_grid().stop == StopAt::Kernel,
+            held: self.is_at_held(),
             busy: Nanos::ZERO,
         }
     }
@@ -219,7 +219,7 @@ impl Lane {
         facts.step = cursor.map_or(0, |cursor| cursor.kernel()) as u32;
         facts.next_due = self.next_due();
         facts.piece = self.piece();
-        facts.held = self.next_grid().stop == StopAt::Kernel;
+        facts.held = self.is_at_held();
         facts.busy = self.busy;
         if self.is_latency() {
             facts.busy_until = cursor.map_or(now, |cursor| cursor.busy_until(&self.score, now));
@@ -247,6 +247,11 @@ impl Lane {
     fn next_grid(&self) -> &Grid {
         let kernel = self.cursor.as_ref().map_or(0, |cursor| cursor.kernel());
         self.score.grids.get(kernel).unwrap_or(&self.score.grids[0])
+    }
+
+    /// Whether it has come to a kernel that runs out once it was started.
+    pub fn is_at_held(&self) -> bool {
+        self.next_grid().stop == StopAt::Kernel
     }
 
     /// How long its next kernel takes.

@@ -20,7 +20,9 @@
 //! **The shared domain** (`floor`). A stop is a flag, which blocks see some microseconds later; those that run finish, or the whole kernel
 //! does if it can only be held (`residue`). A latency tenant's kernel starts when there is room for it: it goes first, but
 //! waits for the running blocks in its way. Best-effort work that is let in again comes back after it was launched anew. Beside a
-//! latency tenant, where a decision allows it and under MPS always, each of its kernels waits for what it meets, as measured.
+//! latency tenant, where a decision allows it and under MPS always, each of its kernels waits for what it meets, as measured. Where a
+//! decision confines best-effort work instead, it is stopped, and goes on with some of the SMs: its kernels take longer by what they
+//! lack, those of the latency tenant by what was measured, and wait for nothing. What can only be held waits.
 //!
 //! **The isolated domain** (`contexts`). One context at a time, by slices, with a switch between two that takes its time and is not taken
 //! back once it has begun; best-effort slices are the shortest there are. A scheduler decides who takes part in the round.
@@ -38,7 +40,8 @@
 //! * `world`, `card`, `log`: what goes in and what comes out
 //! * `scheduler`: what is asked, of whom; [`Ebb`], [`Switch`] and [`rivals`] answer; `desk` keeps what they said, [`Hand`] what a
 //!   person has set
-//! * `score`, `cursor`, `lane`, `residue`: a job, how far it is, its tenant, and what is left of a kernel that must leave
+//! * `score`, `cursor`, `rate`, `lane`, `residue`: a job, how far it is and how fast it gets on, its tenant, and what is left of a kernel
+//!   that must leave
 //! * `floor`, `contexts`: the two domains; `engine`: the way in
 //! * [`stage`]: lab scenarios and recorded runs as worlds, and logs as result files
 
@@ -56,6 +59,7 @@ mod floor;
 mod hand;
 mod lane;
 mod log;
+mod rate;
 mod residue;
 pub mod rivals;
 mod scheduler;

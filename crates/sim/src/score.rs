@@ -31,6 +31,8 @@ pub struct Score {
     pub graph: bool,
     /// The kernels before which the host waits for the GPU.
     pub syncs: Vec<usize>,
+    /// Whether it has kernels that run out once they were started.
+    pub holds: bool,
     /// The share of the card's room that it takes while it is busy, on average.
     pub demand: f64,
     /// The largest factor of any of its jobs, in 65,536ths: what certificates have to reckon with.
@@ -70,6 +72,7 @@ impl Score {
         let lateness = lateness.collect();
         let shares: f64 = grids.iter().map(|grid| grid.share * grid.duration as f64).sum();
         let total = work.last().copied().unwrap_or(0).max(1);
+        let holds = grids.iter().any(|grid| grid.stop == StopAt::Kernel);
         let factors: Vec<u64> =
             tenant.work.factors.iter().map(|factor| (factor * ONE as f64) as u64).collect();
         Score {
@@ -80,6 +83,7 @@ impl Score {
             ahead: tenant.work.ahead.max(1) as usize,
             graph: tenant.work.graph,
             syncs: tenant.work.syncs.iter().map(|&place| place as usize).collect(),
+            holds,
             demand: shares / total as f64,
             worst: factors.iter().copied().max().unwrap_or(ONE),
             factors,

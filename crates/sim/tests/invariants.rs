@@ -73,6 +73,7 @@ fn named(log: &Log) -> Vec<String> {
 proptest! {
     #![proptest_config(cases(400))]
 
+    /// Also where best-effort work goes on beside it on other SMs: that makes it slower, but nothing of it is waited for.
     #[test]
     fn a_latency_tenant_never_waits_longer_than_the_certificates_allow(
         world in worlds(Range { latency: (1, 2), ..ANYTHING }, &[Sharing::Shared]),
@@ -154,7 +155,12 @@ proptest! {
         let busy = log.tenants.iter().fold(Nanos::ZERO, |sum, played| sum + played.busy);
         // What was begun before the end is counted whole.
         let begun = best_effort(&world).map(|tenant| certificate(tenant, &world)).max().unwrap_or(Nanos::ZERO);
-        prop_assert!(busy <= world.until + begun, "{busy} of {}", world.until);
+        // Requests leave SMs idle, so that work beside them has its share of the card on top of what they need.
+        let requests = log.tenants.iter().filter(|played| played.class == Class::Latency);
+        let beside = requests.fold(0.0, |sum, played| sum + played.busy.0 as f64 * world.card.costs.confined);
+        let confined = if world.sharing == Sharing::Shared { f64::from(dials.confine) / 100.0 } else { 0.0 };
+        let allowed = world.until + begun + Nanos((beside * confined) as u64);
+        prop_assert!(busy <= allowed, "{busy} of {allowed}");
     }
 
     #[test]

@@ -14,7 +14,8 @@
 use model::Nanos;
 
 use super::{Cursor, partition};
-use crate::score::{Score, whole};
+use crate::rate::Rate;
+use crate::score::Score;
 
 /// To lay a track takes as long as to go through a job or two.
 const OFTEN: u32 = 4;
@@ -22,11 +23,11 @@ const OFTEN: u32 = 4;
 /// The sums of one rate.
 #[derive(Clone, Debug, Default)]
 pub struct Track {
-    rate: f64,
+    rate: Rate,
     /// How often they were of use.
     used: u32,
     /// Other rates that were asked for, and how often since these sums were made.
-    others: [(f64, u32); 4],
+    others: [(Rate, u32); 4],
     /// `C`, as above; one more than there are kernels.
     takes: Vec<i64>,
     /// The largest `P` so far.
@@ -35,7 +36,7 @@ pub struct Track {
 
 impl Track {
     /// Prepares for this rate if it comes often, and more often than the one that is prepared for.
-    pub fn ask(&mut self, score: &Score, rate: f64) {
+    pub fn ask(&mut self, score: &Score, rate: Rate) {
         if rate == self.rate {
             self.used = self.used.saturating_add(1);
             return;
@@ -45,13 +46,13 @@ impl Track {
         let Some(place) = known.or_else(rarest) else { return };
         let times = if known.is_some() { self.others[place].1 + 1 } else { 1 };
         self.others[place] = (rate, times);
-        if times >= OFTEN && times > self.used && rate <= 1.0 {
+        if times >= OFTEN && times > self.used && rate.of_alone <= 1.0 {
             (self.used, self.others) = (0, Default::default());
             self.lay(score, rate);
         }
     }
 
-    fn lay(&mut self, score: &Score, rate: f64) {
+    fn lay(&mut self, score: &Score, rate: Rate) {
         self.rate = rate;
         self.takes.clear();
         self.floor.clear();
@@ -60,7 +61,7 @@ impl Track {
             floor = floor.max((score.work[kernel] + lateness) as i64 - takes);
             self.takes.push(takes);
             self.floor.push(floor);
-            takes += whole((score.work[kernel + 1] - score.work[kernel]) as f64 / rate) as i64;
+            takes += rate.span(&score.grids[kernel], score.work[kernel + 1] - score.work[kernel]) as i64;
         }
         self.takes.push(takes);
     }
@@ -69,7 +70,7 @@ impl Track {
 impl Cursor {
     /// As many whole kernels as end by `to`, from `now` on. Returns when the last one did. It is between two kernels, and its job is
     /// as long as the score says.
-    pub fn sprint(&mut self, score: &Score, track: &Track, now: Nanos, to: Nanos, rate: f64) -> Nanos {
+    pub fn sprint(&mut self, score: &Score, track: &Track, now: Nanos, to: Nanos, rate: Rate) -> Nanos {
         let mut now = now;
         loop {
             let mut until = score.next_sync(self.kernel).unwrap_or(score.kernels());
@@ -89,11 +90,11 @@ impl Cursor {
         }
     }
 
-    fn by_steps(&self, score: &Score, until: usize, now: Nanos, to: Nanos, rate: f64) -> (usize, Nanos) {
+    fn by_steps(&self, score: &Score, until: usize, now: Nanos, to: Nanos, rate: Rate) -> (usize, Nanos) {
         let mut now = now.0;
         for kernel in self.kernel..until {
             let start = now.max(self.begin.0 + score.work[kernel] + self.lateness(score, kernel));
-            let end = start + whole((score.work[kernel + 1] - score.work[kernel]) as f64 / rate);
+            let end = start + rate.span(&score.grids[kernel], score.work[kernel + 1] - score.work[kernel]);
             if end > to.0 {
                 return (kernel, Nanos(now));
             }

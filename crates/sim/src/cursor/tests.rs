@@ -4,6 +4,7 @@ use model::{Class, Nanos};
 use proptest::prelude::*;
 
 use super::*;
+use crate::rate::Rate;
 use crate::{Arrivals, Card, Kernel, Means, Rung, Sharing, Step, Tenant, Work};
 
 fn tenant(steps: &[(u64, u64)], graph: bool, syncs: Vec<u32>) -> Tenant {
@@ -143,12 +144,13 @@ proptest! {
         steps in prop::collection::vec((0..60_000u64, 1..40_000u64), 1..40),
         cuts in prop::collection::vec(1..300_000u64, 1..20),
         hundredths in 5..=100u64,
+        room in 10..=100u64,
         sync in 0..80u32,
         away in 0..400_000u64,
     ) {
         let syncs = if sync > 0 && (sync as usize) < steps.len() { vec![sync] } else { Vec::new() };
         let score = score(&tenant(&steps, false, syncs));
-        let rate = hundredths as f64 / 100.0;
+        let rate = Rate::within(room as f64 / 100.0, hundredths as f64 / 100.0);
         let mut track = Track::default();
         (0..100).for_each(|_| track.ask(&score, rate));
         let mut by_sums = Cursor::new(Nanos(1_000), ONE, 0);

@@ -6,6 +6,7 @@ use policy::Decision;
 use super::pace::SLOWEST;
 use crate::cursor::Cursor;
 use crate::lane::Lane;
+use crate::rate::Rate;
 use crate::score::{ONE, Score, whole};
 use crate::{Costs, StopAt};
 
@@ -14,18 +15,19 @@ pub(super) fn crawl(
     lane: &mut Lane,
     from: Nanos,
     to: Nanos,
-    rate: f64,
+    rate: Rate,
     grant: &Decision,
     costs: &Costs,
 ) -> Nanos {
     let before = lane.busy;
-    let certain = grant.longest >= lane.certificate;
+    // What can only be held is not made again elsewhere.
+    let certain = grant.longest >= lane.certificate && !(rate.is_confined() && lane.score.holds);
     if certain {
         lane.track.ask(&lane.score, rate);
     }
     let mut now = from;
     loop {
-        if rate < SLOWEST {
+        if rate.of_alone < SLOWEST {
             break;
         }
         if lane.cursor.is_none() {
@@ -76,7 +78,7 @@ fn step(
     score: &Score,
     start: Nanos,
     to: Nanos,
-    rate: f64,
+    rate: Rate,
     grant: &Decision,
     costs: &Costs,
 ) -> (Nanos, u64) {
@@ -85,9 +87,11 @@ fn step(
     let done = cursor.done();
     let end = cursor.scaled(score.work[kernel + 1]);
     let certificate = costs.flag + Nanos(cursor.scaled(grid.longest_residue()));
-    if done == cursor.scaled(score.work[kernel]) && certificate > grant.longest_at(start) {
+    let refused = certificate > grant.longest_at(start) || rate.is_confined() && grid.stop == StopAt::Kernel;
+    if done == cursor.scaled(score.work[kernel]) && refused {
         return (start, done);
     }
+    let rate = rate.of(grid);
     let span = Nanos(whole((end - done) as f64 / rate));
     let leaves = match grid.stop {
         StopAt::Kernel => Nanos::MAX,

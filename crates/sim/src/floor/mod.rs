@@ -45,6 +45,8 @@ pub struct Floor<'w, 's> {
     quiet_since: Nanos,
     /// Which best-effort tenants are on, and what they may start: what latency tenants may have to wait for.
     beside: Beside,
+    /// Which of them get on with some of the SMs: nobody waits for them.
+    aside: Vec<usize>,
     /// For each latency tenant, how it gets on beside others.
     crowds: Vec<Option<Crowd>>,
     /// Room to write lists in, which are made at every event.
@@ -57,6 +59,8 @@ pub struct Floor<'w, 's> {
 struct Seat {
     /// Best-effort: whether it may be on the GPU.
     granted: bool,
+    /// Best-effort: otherwise, which share of the SMs it may have.
+    confined: f64,
     /// Best-effort: when it will have left, if it was told to.
     off_at: Nanos,
     /// Best-effort: how long blocks that ran already take to leave when their kernel is launched again.
@@ -95,7 +99,7 @@ struct Crowd {
     waits: bool,
 }
 
-/// Best-effort work that may be on the card.
+/// Best-effort work that may be anywhere on the card.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Beside {
     on: Vec<usize>,
@@ -134,6 +138,7 @@ impl<'w, 's> Floor<'w, 's> {
             whole: false,
             quiet_since: Nanos::ZERO,
             beside: Beside::default(),
+            aside: Vec::new(),
             crowds: vec![None; requests],
             order: Vec::with_capacity(requests),
             on: Vec::new(),
@@ -293,6 +298,11 @@ impl<'w, 's> Floor<'w, 's> {
 }
 
 impl Seat {
+    /// Whether it may be on the GPU, or on a part of it.
+    fn is_let_in(&self) -> bool {
+        self.granted || self.confined > 0.0
+    }
+
     fn latency_event(&self, lane: &Lane) -> Nanos {
         let Some(cursor) = &lane.cursor else { return lane.next_begin() };
         if !self.awake {
@@ -311,7 +321,7 @@ impl Seat {
         match &lane.cursor {
             None if self.wanted => Nanos::MAX,
             None => lane.next_begin(),
-            Some(cursor) if self.granted && lane.next_due().is_some() => cursor.end(&lane.score),
+            Some(cursor) if self.is_let_in() && lane.next_due().is_some() => cursor.end(&lane.score),
             Some(_) => Nanos::MAX,
         }
     }

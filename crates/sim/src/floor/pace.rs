@@ -5,21 +5,26 @@
 //! is left for its level; best-effort work gets what room is left.
 
 use model::Nanos;
-use policy::Decision;
+use policy::{Decision, Who};
 
 use super::crawl::crawl;
 use super::waits::{Among, Strip};
 use super::walk::Walk;
 use super::{Crowd, Floor, waits_for_kernels};
 use crate::cursor::Cursor;
+use crate::rate::Rate;
 
 /// Nobody is slower than this: a share of nought would never end.
 pub(super) const SLOWEST: f64 = 0.001;
+
+/// Whoever is confined may start what it wants there.
+pub(super) const ANYTHING: Decision = Decision::anything(Who::All, Nanos::MAX);
 
 impl Floor<'_, '_> {
     /// Who is in whose way from now on, and when that brings the next event.
     pub(super) fn arrange(&mut self) {
         self.meet();
+        self.set_aside();
         self.crowd();
         for number in 0..self.requests {
             let seat = &mut self.seats[number];
@@ -57,6 +62,16 @@ impl Floor<'_, '_> {
                 seat.stale = true;
             }
         }
+    }
+
+    /// Which best-effort tenants get on with some of the SMs.
+    fn set_aside(&mut self) {
+        let (seats, lanes, now) = (&self.seats, &self.lanes, self.now);
+        let on = |number: &usize| {
+            seats[*number].confined > 0.0 && lanes[*number].has_job(now) && !lanes[*number].is_at_held()
+        };
+        self.aside.clear();
+        self.aside.extend((self.requests..lanes.len()).filter(on));
     }
 
     /// When this tenant's job ends and when its next gap opens, as things stand.
@@ -113,9 +128,11 @@ impl Floor<'_, '_> {
         self.order.clear();
         self.order.extend((0..self.requests).filter(busy));
         let waits = !self.beside.on.is_empty();
-        if self.order.len() <= usize::from(!waits) {
+        let accompanied = waits || !self.aside.is_empty();
+        if self.order.len() <= usize::from(!accompanied) {
             return;
         }
+        let slower = self.slower();
         let lead = self.desk.decision.lead;
         let level = |number: usize| {
             let behind = lead.is_some_and(|lead| lead != number as u32);
@@ -127,10 +144,20 @@ impl Floor<'_, '_> {
             let wanted: f64 = peers.iter().map(|&number| self.lanes[number].score.demand).sum();
             let rate = if wanted <= room { 1.0 } else { (room / wanted).max(SLOWEST) };
             room = f64::max(0.0, room - wanted);
-            let rate = if waits { rate / self.world.card.costs.beside } else { rate };
-            for &number in peers.iter().filter(|_| waits || rate < 1.0) {
+            let rate = rate / slower;
+            for &number in peers.iter().filter(|_| accompanied || rate < 1.0) {
                 self.crowds[number] = Some(Crowd { rate, waits });
             }
+        }
+    }
+
+    /// How much longer kernels of latency tenants take for what others do to caches and memory.
+    fn slower(&self) -> f64 {
+        let costs = &self.world.card.costs;
+        match (self.aside.is_empty(), self.beside.on.is_empty()) {
+            (true, true) => 1.0,
+            (true, false) => costs.beside,
+            (false, _) => costs.confined.max(costs.beside),
         }
     }
 
@@ -141,13 +168,18 @@ impl Floor<'_, '_> {
             return;
         }
         let taken = self.settle_latency(to);
-        let left = (1.0 - taken / span.0 as f64).max(0.0);
-        let rate = left * self.rate_together();
+        let left = (1.0 - taken / span.0 as f64 - self.room_aside()).max(0.0);
+        let rate = Rate::new(left * self.rate_together());
         let mut used = Nanos::ZERO;
         for place in 0..self.beside.on.len() {
             let number = self.beside.on[place];
             used += self.advance(number, self.now, to, rate, &{ self.desk.decision });
             self.lanes[number].charge(span);
+        }
+        // Who is confined is not charged: it was not let on.
+        for place in 0..self.aside.len() {
+            let number = self.aside[place];
+            used += self.advance(number, self.now, to, self.rate_aside(number), &ANYTHING);
         }
         if used > Nanos::ZERO {
             self.note_company(used);
@@ -170,6 +202,26 @@ impl Floor<'_, '_> {
         }
         let demand: f64 = self.beside.on.iter().map(|&number| self.lanes[number].score.demand).sum();
         1.0 / demand.max(1.0)
+    }
+
+    /// How fast a tenant gets on that has some of the SMs: who else has some has the same ones.
+    pub(super) fn rate_aside(&self, number: usize) -> Rate {
+        let room = self.seats[number].confined;
+        let wanted = self.wanted_aside();
+        Rate::within(room, if wanted <= room { 1.0 } else { room / wanted })
+    }
+
+    fn wanted_aside(&self) -> f64 {
+        self.aside
+            .iter()
+            .map(|&number| self.lanes[number].score.demand.min(self.seats[number].confined))
+            .sum()
+    }
+
+    /// The share of the card that those have.
+    fn room_aside(&self) -> f64 {
+        let room = self.aside.first().map_or(0.0, |&number| self.seats[number].confined);
+        self.wanted_aside().min(room)
     }
 
     /// Latency tenants first. Returns the room that they took, times time.
@@ -205,6 +257,8 @@ impl Floor<'_, '_> {
         lane.busy += Nanos(walked.cursor.done() - before);
         lane.waited(walked.waited, walked.longest_wait);
         lane.cursor = Some(walked.cursor);
+        // Also if what is there waits for its host just then.
+        lane.accompanied |= !self.aside.is_empty();
         self.seats[number].room = walked.room;
         walked.taken
     }
@@ -226,13 +280,13 @@ impl Floor<'_, '_> {
         number: usize,
         from: Nanos,
         to: Nanos,
-        rate: f64,
+        rate: Rate,
         grant: &Decision,
     ) -> Nanos {
-        let rate = rate / self.tax();
+        let rate = rate.slowed(self.tax());
         let lane = &mut self.lanes[number];
         let certain = grant.longest >= lane.certificate;
-        if certain && rate == 1.0 {
+        if certain && rate.is_as_alone() {
             lane.play(from, to)
         } else {
             crawl(lane, from, to, rate, grant, &self.world.card.costs)

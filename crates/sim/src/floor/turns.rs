@@ -3,9 +3,11 @@
 use model::Nanos;
 use policy::Decision;
 
+use super::pace::ANYTHING;
 use super::{Floor, Leaving};
 use crate::StopAt;
 use crate::log::Stop;
+use crate::rate::Rate;
 use crate::residue::Residue;
 
 impl Floor<'_, '_> {
@@ -26,7 +28,7 @@ impl Floor<'_, '_> {
         }
         for ((facts, lane), seat) in self.desk.facts.iter_mut().zip(&self.lanes).zip(&self.seats) {
             lane.tell(facts, self.now, seat.awake);
-            facts.runs = seat.granted;
+            facts.runs = seat.is_let_in();
             facts.next_call = seat.gap.map(|(_, call)| call);
             if let Some((opened, _)) = seat.gap {
                 facts.busy_until = opened;
@@ -36,21 +38,34 @@ impl Floor<'_, '_> {
 
     /// One best-effort tenant, after a decision.
     fn turn(&mut self, seat: usize, before: &Decision) {
-        let decision = self.desk.decision;
-        let named = decision.names(seat as u32) && decision.longest_at(self.now) > Nanos::ZERO;
-        let granted = self.seats[seat].granted;
-        if granted && (!named || !self.may_go_on(seat)) {
+        let (granted, confined) = self.course(seat);
+        let was_granted = self.seats[seat].granted;
+        let was_confined = self.seats[seat].confined > 0.0;
+        if was_granted && (!granted || !self.may_go_on(seat)) {
             self.stop(seat, before);
         }
-        if named && !granted {
-            let again = std::mem::take(&mut self.seats[seat].again);
-            let back = self.now.max(self.seats[seat].off_at) + self.world.card.costs.resume + again;
-            self.seats[seat].granted = true;
+        if was_confined && confined == 0.0 {
+            self.call_back(seat);
+        }
+        let place = &mut self.seats[seat];
+        (place.granted, place.confined) = (granted, confined);
+        if granted && !was_granted || confined > 0.0 && !was_confined {
+            let again = std::mem::take(&mut place.again);
+            let back = self.now.max(place.off_at) + self.world.card.costs.resume + again;
             self.lanes[seat].keep_off(back);
-        } else if granted && !named {
-            self.seats[seat].granted = false;
+        }
+        if was_granted && !granted {
             self.lanes[seat].wanted_since = self.now;
         }
+    }
+
+    /// Whether a best-effort tenant may be on the GPU, and otherwise on which share of the SMs.
+    fn course(&self, seat: usize) -> (bool, f64) {
+        let (decision, certificate) = (&self.desk.decision, self.lanes[seat].certificate);
+        if decision.confined > 0 && !decision.admits(seat as u32, certificate, self.now) {
+            return (false, f64::from(decision.confined) / 100.0);
+        }
+        (decision.names(seat as u32) && decision.longest_at(self.now) > Nanos::ZERO, 0.0)
     }
 
     /// Whether what runs at the moment could be started now.
@@ -73,24 +88,37 @@ impl Floor<'_, '_> {
 
     /// Takes a best-effort tenant off the GPU. Until its blocks see the flag it runs as it did, by the decision `before`.
     fn stop(&mut self, seat: usize, before: &Decision) {
+        let rate = Rate::new(self.rate_together());
+        let Some(leaving) = self.leave(seat, rate, before) else { return };
+        self.lanes[seat].stops.push(Stop { at: self.now, latency: leaving.last.since(self.now) });
+        self.leaving.push(leaving);
+        self.let_wait();
+    }
+
+    /// What is on some of the SMs goes on with all of them, or not at all. Nobody waits for its blocks.
+    fn call_back(&mut self, seat: usize) {
+        self.leave(seat, self.rate_aside(seat), &ANYTHING);
+    }
+
+    /// A best-effort tenant leaves where it is. When its blocks have, if any ran.
+    fn leave(&mut self, seat: usize, rate: Rate, before: &Decision) -> Option<Leaving> {
         let costs = &self.world.card.costs;
         let seen = self.now + costs.flag;
         let (flag, thousand) = (costs.flag, costs.turned_away.0);
-        let rate = self.rate_together();
         self.advance(seat, self.now, seen, rate, before);
         let (whole, tax) = (self.whole, self.tax());
         let lane = &mut self.lanes[seat];
         self.seats[seat].off_at = seen;
-        let Some(cursor) = &mut lane.cursor else { return };
-        let Some(running) = cursor.under_way(&lane.score) else { return };
+        let cursor = lane.cursor.as_mut()?;
+        let running = cursor.under_way(&lane.score)?;
         let grid = &lane.score.grids[running.kernel];
         let certificate = flag + Nanos(cursor.scaled(grid.longest_residue()));
         let left_by_itself = grid.stop != StopAt::Kernel && before.leaves_at(certificate) <= self.now;
         let not_begun = cursor.goes_on(&lane.score) > seen;
         if left_by_itself || not_begun {
-            return;
+            return None;
         }
-        let residue = Residue::of(cursor, &lane.score, running, whole, rate).stretched(tax);
+        let residue = Residue::of(cursor, &lane.score, running, whole, rate.of(grid)).stretched(tax);
         lane.busy += Nanos(residue.done.saturating_sub(cursor.done()));
         lane.wasted += Nanos(cursor.done().saturating_sub(residue.done));
         cursor.set_done(&lane.score, residue.done);
@@ -100,15 +128,13 @@ impl Floor<'_, '_> {
         let blocks = u64::from(grid.blocks) * thousand / 1_000;
         let part = residue.done.saturating_sub(cursor.scaled(lane.score.work[running.kernel])) as f64;
         let ran = (part / cursor.scaled(grid.duration).max(1) as f64).min(1.0);
-        lane.stops.push(Stop { at: self.now, latency: off.since(self.now) });
         if over {
             lane.finish(off);
         }
         // The rest of its blocks is turned away now; when it comes back, those that ran leave before the others begin.
         self.seats[seat].off_at = off + Nanos((blocks as f64 * (1.0 - ran)) as u64);
         self.seats[seat].again = if ran < 1.0 { Nanos((blocks as f64 * ran) as u64) } else { Nanos::ZERO };
-        self.leaving.push(Leaving { first: seen + residue.first, last: off });
-        self.let_wait();
+        Some(Leaving { first: seen + residue.first, last: off })
     }
 
     /// Latency tenants that are about to start a kernel wait until there is room for it.

@@ -1,6 +1,6 @@
 //! Worlds that nobody thought of.
 
-use model::{Class, Dials, Kind, Nanos};
+use model::{Class, Dials, Kind, MOST_CONFINED, Nanos};
 use proptest::prelude::*;
 use sim::{Arrivals, Card, Kernel, Rung, Sharing, Step, Tenant, Work, World};
 
@@ -114,11 +114,15 @@ pub fn worlds(range: Range, sharings: &'static [Sharing]) -> impl Strategy<Value
 
 pub fn dials() -> impl Strategy<Value = Dials> {
     let kind = prop::sample::select(&Kind::ALL[..]);
-    (kind, 0..500u64, 1..300u64, 0..100u32).prop_map(|(kind, quiet, threshold, solo_share)| Dials {
-        kind,
-        quiet: us(quiet),
-        threshold: us(threshold),
-        solo_share,
-        ..Dials::default()
-    })
+    let confine = prop_oneof![Just(0u32), 1..=MOST_CONFINED];
+    (kind, 0..500u64, 1..300u64, confine, 0..100u32).prop_map(
+        |(kind, quiet, threshold, confine, solo_share)| Dials {
+            kind,
+            quiet: us(quiet),
+            threshold: us(threshold),
+            confine,
+            solo_share,
+            ..Dials::default()
+        },
+    )
 }
