@@ -68,6 +68,18 @@ fn in_the_isolated_domain_it_means_nothing() {
     assert!(play(&world, confined(50)) == play(&world, confined(0)));
 }
 
+#[test]
+fn in_the_gaps_of_a_request_it_has_all_sms() {
+    let mut world = common::eager(Sharing::Shared, ms(3_000));
+    // Long enough that to stop for each is worth it.
+    world.tenants[0].work.steps.iter_mut().for_each(|step| step.host = us(300));
+    let log = play(&world, confined(50));
+    let gaps = &tenant(&log, "bert").gaps;
+    assert!(gaps.filled * 10 > gaps.seen * 9, "{gaps:?}");
+    let used = gaps.used.0 as f64 / gaps.idle.0 as f64;
+    assert!(used > 0.75, "{used:.3} of the gaps");
+}
+
 /// One request of 20 ms, beside iterations of such kernels.
 fn one_long_request(kernel: Kernel) -> World {
     let long = graph((0..100).map(|_| waves(1, us(200))));

@@ -90,12 +90,19 @@ impl Floor<'_, '_> {
                 let end = walked.until;
                 // Most often nothing comes between, and what was planned is what happens.
                 self.seats[number].planned = Some((self.now, walked));
-                (end, None)
+                (end, least.and_then(|least| self.gap_beside(number, crowd, least)))
             }
         };
         let seat = &mut self.seats[number];
         (seat.end, seat.stale) = (end, false);
         seat.coming = coming;
+    }
+
+    /// The next gap of a tenant beside whom others have some of the SMs: in it they may have all. Who waits for others is not asked about
+    /// gaps, which are filled already.
+    fn gap_beside(&self, number: usize, crowd: Crowd, least: Nanos) -> Option<(Nanos, Nanos)> {
+        let seen = !crowd.waits && !self.aside.is_empty() && self.seats[number].gap.is_none();
+        seen.then(|| Walk::new(self, number, crowd).next_gap(least)).flatten()
     }
 
     /// How long each kernel of its job takes beside others, and how long it waits.

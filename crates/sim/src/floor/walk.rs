@@ -68,6 +68,31 @@ impl<'f> Walk<'f> {
         self.at
     }
 
+    /// The next gap of at least `least` until the host calls for the launch that ends it: when it opens, and when that call is.
+    pub fn next_gap(mut self, least: Nanos) -> Option<(Nanos, Nanos)> {
+        if self.score.graph && self.score.syncs.is_empty() {
+            return None;
+        }
+        let mut from = self.first;
+        if self.at.cursor.under_way(self.score).is_some() {
+            self.go_on(from, Nanos::MAX);
+            from += 1;
+        }
+        for kernel in from..self.score.kernels() {
+            let Walked { cursor, until, .. } = &mut self.at;
+            if kernel > self.first {
+                cursor.set_kernel(self.score, kernel);
+                cursor.passed(self.score, kernel, *until);
+            }
+            let call = cursor.call(self.score, kernel);
+            if call > *until && call.since(*until) >= least {
+                return Some((*until, call));
+            }
+            *until = cursor.start(self.score, kernel).max(*until) + Nanos(self.paces[kernel].span);
+        }
+        None
+    }
+
     /// The kernel at hand. Whether it ended.
     fn go_on(&mut self, kernel: usize, to: Nanos) -> bool {
         let under_way = self.at.cursor.under_way(self.score).is_some();
