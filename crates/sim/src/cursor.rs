@@ -93,6 +93,12 @@ impl Cursor {
         self.lag.max(self.scaled(score.lateness[kernel]) + self.stall(kernel))
     }
 
+    /// Whether the host is ahead of the GPU from the first of these kernels to the last: none starts later than the one before it ends.
+    pub fn is_gapless(&self, score: &Score, first: usize, last: usize) -> bool {
+        // Nobody gets less late.
+        self.lateness(score, first) == self.lateness(score, last)
+    }
+
     /// When a kernel starts, if the GPU is free from now on.
     pub fn start(&self, score: &Score, kernel: usize) -> Nanos {
         self.begin + Nanos(self.scaled(score.work[kernel]) + self.lateness(score, kernel))

@@ -15,6 +15,8 @@ pub(super) struct Walk<'f> {
     first: usize,
     waits: &'f [u64],
     paces: &'f [Pace],
+    /// What the kernels before each take together.
+    sums: &'f [u64],
     at: Walked,
 }
 
@@ -45,7 +47,8 @@ impl<'f> Walk<'f> {
             waited: Nanos::ZERO,
             longest_wait: Nanos::ZERO,
         };
-        Walk { score: &lane.score, crowd, first: at.cursor.kernel(), waits, paces: &seat.paces.paces, at }
+        let Paces { paces, sums, .. } = &seat.paces;
+        Walk { score: &lane.score, crowd, first: at.cursor.kernel(), waits, paces, sums, at }
     }
 
     /// Until `to`, or until the job is over.
@@ -119,6 +122,11 @@ impl<'f> Walk<'f> {
 
     /// Whole kernels between two waits of the host, as many as end by `to`. Returns the first that does not.
     fn stretch(&mut self, kernels: Range<usize>, to: Nanos) -> usize {
+        let gapless =
+            !kernels.is_empty() && self.at.cursor.is_gapless(self.score, kernels.start, kernels.end - 1);
+        if !self.crowd.waits && gapless {
+            return self.sprint(kernels, to);
+        }
         let Walked { cursor, until, taken, waited, longest_wait, .. } = &mut self.at;
         let (mut now, mut sum, mut longest) = (until.0, 0, 0);
         let mut reached = kernels.end;
@@ -138,6 +146,20 @@ impl<'f> Walk<'f> {
         *until = Nanos(now);
         *waited += Nanos(sum);
         *longest_wait = (*longest_wait).max(Nanos(longest));
+        reached
+    }
+
+    /// The same where each starts when the last one ends. Nobody asks for the room that they take, because nobody else is on the card
+    /// but those who have their own.
+    fn sprint(&mut self, kernels: Range<usize>, to: Nanos) -> usize {
+        let begin = self.at.until.max(self.at.cursor.start(self.score, kernels.start));
+        let before = self.sums[kernels.start];
+        let end = |kernel: usize| begin + Nanos(self.sums[kernel + 1] - before);
+        let left = &self.sums[kernels.start + 1..=kernels.end];
+        let reached = kernels.start + left.partition_point(|sum| begin + Nanos(sum - before) <= to);
+        if reached > kernels.start {
+            self.at.until = end(reached - 1);
+        }
         reached
     }
 
@@ -172,6 +194,8 @@ pub(super) struct Paces {
     rate: f64,
     factor: u64,
     paces: Vec<Pace>,
+    /// What the kernels before each take together; one more than there are kernels.
+    sums: Vec<u64>,
 }
 
 impl Paces {
@@ -186,6 +210,13 @@ impl Paces {
             let before = std::mem::replace(&mut end, cursor.scaled(work));
             let span = whole((end - before) as f64 / rate);
             Pace { span, room: span as f64 * grid.share }
+        }));
+        let mut sum = 0;
+        self.sums.clear();
+        self.sums.push(0);
+        self.sums.extend(self.paces.iter().map(|pace| {
+            sum += pace.span;
+            sum
         }));
     }
 }
