@@ -29,7 +29,7 @@
 //!
 //! # What is left out
 //!
-//! Caches and memory bandwidth, but for one factor beside others; copies; the shim's own cost on the host; the depth of queues on the
+//! Caches and memory bandwidth, but for a factor beside others; copies; the shim's own cost on the host; the depth of queues on the
 //! GPU behind a stop (what was not started is turned away, and counts as not launched); clocks that change with heat. A
 //! kernel's blocks are equally long, but for the `spread` that blurs where waves end. Tenants of one priority that meet share
 //! the card by what they need on average, not kernel by kernel. In the isolated domain nobody is asked in gaps inside a request: to take a

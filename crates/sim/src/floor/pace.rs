@@ -85,13 +85,17 @@ impl Floor<'_, '_> {
                 let gap = least.filter(|_| self.seats[number].gap.is_none());
                 (cursor.end(&lane.score), gap.and_then(|least| cursor.next_gap(&lane.score, self.now, least)))
             }
-            Some(crowd) => {
-                let walked = Walk::new(self, number, crowd).go(Nanos::MAX);
-                let end = walked.until;
-                // Most often nothing comes between, and what was planned is what happens.
-                self.seats[number].planned = Some((self.now, walked));
-                (end, least.and_then(|least| self.gap_beside(number, crowd, least)))
-            }
+            Some(crowd) => match least.and_then(|least| self.gap_beside(number, crowd, least)) {
+                // What is behind the gap will be planned when that is over.
+                Some(gap) => (Nanos::MAX, Some(gap)),
+                None => {
+                    let walked = Walk::new(self, number, crowd).go(Nanos::MAX);
+                    let end = walked.until;
+                    // Most often nothing comes between, and what was planned is what happens.
+                    self.seats[number].planned = Some((self.now, walked));
+                    (end, None)
+                }
+            },
         };
         let seat = &mut self.seats[number];
         (seat.end, seat.stale) = (end, false);
