@@ -31,7 +31,8 @@ A policy is one of ebb's (strict, gaps, slo, fair, deadline), `switch` (the isol
 policy at all), a published system (fikit, hummingbird, tally, reef, reef-n), or what NVIDIA ships
 (timeslice, mps, mps-priority). One of ebb's may have a domain and dials of its own:
 slo@shared:quiet=50us,beside=20us. The dials are quiet, threshold, in-flight and beside, which are
-times, and solo-share, in thousandths.
+times, confine, in hundredths of the SMs, and solo-share, in thousandths. One that is set stays so;
+the others slo turns by itself.
 
 Examples:
   ebb sim tally/bert-beside-gpt2-large-training
