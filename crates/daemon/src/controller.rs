@@ -103,7 +103,7 @@ impl Controller {
     fn around(&mut self, readings: &[(Place, Reading)], tolerance: u32, now: Nanos) -> Around {
         let since = now.since(self.looked);
         let best_effort = readings.iter().filter(|(_, reading)| reading.terms.class == Class::BestEffort);
-        let (mut busy, mut certificate) = (Nanos::ZERO, Nanos::ZERO);
+        let (mut busy, mut certificate, mut kept_away) = (Nanos::ZERO, Nanos::ZERO, false);
         for (place, reading) in best_effort {
             let seen = self.seen.entry(*place).or_default();
             let gpu = Nanos(reading.figures.gpu_ns);
@@ -112,8 +112,9 @@ impl Controller {
             let silent = reading.need.runs && counted == Nanos::ZERO;
             busy += if silent { since } else { counted.min(since) };
             certificate = certificate.max(reading.need.certificate);
+            kept_away |= reading.need.wants && !reading.need.runs;
         }
-        Around { tolerance, best_effort: permille(busy, since), certificate }
+        Around { tolerance, best_effort: permille(busy, since), kept_away, certificate }
     }
 
     fn report(&mut self, place: Place, reading: &Reading, around: &Around) -> Report {
@@ -140,6 +141,7 @@ impl Controller {
 struct Around {
     tolerance: u32,
     best_effort: u32,
+    kept_away: bool,
     certificate: Nanos,
 }
 
@@ -165,6 +167,7 @@ fn standing(reading: &Reading, around: &Around) -> Report {
         slo: reading.terms.slo,
         tolerance: around.tolerance,
         best_effort: around.best_effort,
+        kept_away: around.kept_away,
         certificate: around.certificate,
     }
 }

@@ -20,6 +20,7 @@ struct Plant {
     /// Requests at a look.
     requests: u32,
     best_effort: u32,
+    kept_away: bool,
     /// By how much a percentile is off, in thousandths, to either side.
     noise: u32,
     /// Percentiles follow by one part in so many at each look.
@@ -38,6 +39,7 @@ impl Plant {
             cost,
             requests: 60,
             best_effort: 300,
+            kept_away: false,
             noise: 0,
             inertia: 4,
             seen: solo,
@@ -73,6 +75,7 @@ impl Plant {
             slo: self.slo,
             tolerance: 50,
             best_effort: self.best_effort,
+            kept_away: self.kept_away,
             certificate: us(20),
         }
     }
@@ -135,7 +138,7 @@ fn other_sms_are_tried_where_an_objective_leaves_room_for_that() {
         state.dials(domain, Dials::default()).confine
     };
     // Alone 99 of 100 take 2 ms.
-    assert_eq!([2_400, 2_999, 3_000, 9_000].map(|slo| confined(Some(slo), Domain::Shared)), [0, 0, 75, 75]);
+    assert_eq!([2_400, 3_999, 4_000, 9_000].map(|slo| confined(Some(slo), Domain::Shared)), [0, 0, 75, 75]);
     let solo = Typical { p50: us(999), p99: us(2_000) };
     let report =
         Report { solo: Some(solo), ..Plant { slo: Some(us(9_000)), ..Plant::new(ramp(0)) }.report(0) };
@@ -144,6 +147,32 @@ fn other_sms_are_tried_where_an_objective_leaves_room_for_that() {
     assert_eq!(confined(None, Domain::Shared), 0, "near the time alone nothing else is tolerated");
     assert_eq!(confined(Some(9_000), Domain::Isolated), 0, "contexts take turns there");
     assert!((0..=START).all(|level| dials_at(level, true, Domain::Shared, Dials::default()).confine == 0));
+}
+
+/// Lets nobody in below a level; from there on best-effort work is there, and does harm or not.
+fn starved_until(level: u32, harm: u32, domain: Domain) -> (State, Dials) {
+    let mut plant = Plant { slo: Some(us(2_400)), ..Plant::new(vec![0; LEVELS as usize]) };
+    let (mut dials, mut state) = (dials(Kind::Slo), State::default());
+    for _ in 0..2_000 {
+        let is_in = state.level() >= level || dials.beside >= us(200);
+        (plant.best_effort, plant.kept_away) = if is_in { (300, false) } else { (0, true) };
+        plant.cost = vec![if is_in { harm } else { 0 }; LEVELS as usize];
+        let report = plant.report(state.level());
+        (dials, state) = tune(dials, domain, state, &[report]);
+    }
+    (state, dials)
+}
+
+#[test]
+fn who_is_kept_away_is_let_in_as_far_as_that_is_borne() {
+    let (state, _) = starved_until(14, 0, Domain::Shared);
+    assert_eq!(state.level(), LEVELS - 1, "it does no harm");
+    let (state, _) = starved_until(14, 300, Domain::Shared);
+    assert!(state.level() < 14, "it did harm: {}", state.level());
+    let (_, dials) = starved_until(LEVELS, 0, Domain::Isolated);
+    assert_eq!(dials.beside, us(400), "the hardware may have it");
+    let (_, dials) = starved_until(LEVELS, 300, Domain::Isolated);
+    assert_eq!(dials.beside, us(0), "it did harm");
 }
 
 #[test]
@@ -355,11 +384,11 @@ fn any_typical() -> impl Strategy<Value = Typical> {
 
 prop_compose! {
     fn any_report()(
-        (requests, missed, tolerance, best_effort) in any::<(u32, u32, u32, u32)>(),
+        (requests, missed, tolerance, best_effort, kept_away) in any::<(u32, u32, u32, u32, bool)>(),
         observed in any_typical(), solo in proptest::option::of(any_typical()),
         slo in proptest::option::of(common::nanos()), certificate in common::nanos(),
     ) -> Report {
-        Report { requests, missed, observed, solo, slo, tolerance, best_effort, certificate }
+        Report { requests, missed, observed, solo, slo, tolerance, best_effort, kept_away, certificate }
     }
 }
 

@@ -207,17 +207,20 @@ impl Known {
         slack(aim(&report), elapsed, self.usual - now.since(since))
     }
 
-    fn report(&mut self, facts: &Facts, best_effort: u32, certificate: Nanos) -> Report {
+    fn report(&mut self, facts: &Facts, others: &Others) -> Report {
+        let Others { best_effort, kept_away, certificate } = *others;
         let report = match self.report.filter(|_| self.requests == 0) {
             // Whoever has answered nothing since has taught nothing.
-            Some(last) => Report { requests: 0, missed: 0, slo: facts.slo, best_effort, certificate, ..last },
-            None => self.summary(facts, best_effort, certificate),
+            Some(last) => {
+                Report { requests: 0, missed: 0, slo: facts.slo, best_effort, kept_away, certificate, ..last }
+            }
+            None => self.summary(facts, others),
         };
         self.report = Some(report);
         report
     }
 
-    fn summary(&mut self, facts: &Facts, best_effort: u32, certificate: Nanos) -> Report {
+    fn summary(&mut self, facts: &Facts, others: &Others) -> Report {
         let typical = |sketch: &forecast::Sketch| {
             Some(Typical { p50: sketch.quantile(500)?, p99: sketch.quantile(990)? })
         };
@@ -232,10 +235,18 @@ impl Known {
             solo: typical(self.solo.alone()).filter(|_| known),
             slo: facts.slo,
             tolerance: TOLERANCE,
-            best_effort,
-            certificate,
+            best_effort: others.best_effort,
+            kept_away: others.kept_away,
+            certificate: others.certificate,
         }
     }
+}
+
+/// What a controller sees of all best-effort tenants together.
+struct Others {
+    best_effort: u32,
+    kept_away: bool,
+    certificate: Nanos,
 }
 
 impl Scheduler for Ebb {
@@ -284,10 +295,14 @@ impl Scheduler for Ebb {
         let span = scene.now.since(self.ticked).0.max(1);
         let share = (u128::from(busy.since(self.busy).0) * 1_000 / u128::from(span)) as u32;
         (self.busy, self.ticked) = (busy, scene.now);
-        let certificate = others().map(|facts| facts.certificate).max().unwrap_or_default();
+        let seen = Others {
+            best_effort: share,
+            kept_away: others().any(|facts| facts.wants && !facts.runs),
+            certificate: others().map(|facts| facts.certificate).max().unwrap_or_default(),
+        };
         let latency = scene.tenants.iter().filter(|facts| facts.class == Class::Latency);
         let reports: Vec<Report> =
-            latency.map(|facts| self.known[facts.seat as usize].report(facts, share, certificate)).collect();
+            latency.map(|facts| self.known[facts.seat as usize].report(facts, &seen)).collect();
         let domain = if scene.exclusive { Domain::Isolated } else { Domain::Shared };
         let (dials, state) = tune(self.dials, domain, self.state, &reports);
         (self.dials, self.state) = (self.hand.over(dials), state);

@@ -29,6 +29,8 @@ pub struct Report {
     pub tolerance: u32,
     /// For which part of the time the GPU was busy with best-effort work, in thousandths.
     pub best_effort: u32,
+    /// Whether best-effort work is there that is kept from the GPU.
+    pub kept_away: bool,
     /// The longest certificate among the best-effort tenants.
     pub certificate: Nanos,
 }

@@ -13,7 +13,10 @@
 //!
 //! **No evidence, no change.** While best-effort work is hardly there, a fast answer does not show that it is harmless,
 //! nor a slow one that it is guilty: the level stays, and does not run up to a height that nobody has tried (which would be
-//! paid for when best-effort work comes back).
+//! paid for when best-effort work comes back). But where it is kept away, by this very level, its absence is no accident: a tenant whose
+//! requests follow each other without a pause would otherwise keep everybody out for ever, whatever it bears. Then the level rises
+//! until it lets somebody in, which is the first that can do any harm. In the isolated domain none does; at the top, best-effort
+//! work is left to the hardware there.
 //!
 //! **It comes to rest.** A controller that only goes up and down would never stop doing so: each time it climbs to the level that
 //! is too much, finds out, falls, and climbs again. So it remembers which level was too much, and stays below. Things may
@@ -83,6 +86,10 @@ const TABLE: [([u64; 4], u32); 18] = [
 /// pauses for a hundredth of the latency.
 const ISOLATED_QUIET: Nanos = Nanos::from_micros(300);
 
+/// In the isolated domain, what may run beside requests when nothing else has let anybody in: whatever the hardware switches away from in
+/// that time.
+const LEFT_TO_THE_HARDWARE: Nanos = Nanos::from_micros(400);
+
 /// What the controller remembers from one look to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
@@ -97,6 +104,8 @@ pub struct State {
     too_much: u32,
     penance: u32,
     next_penance: u32,
+    /// Whether best-effort work is left to the hardware, in the isolated domain.
+    left: bool,
     /// Whether every objective leaves room for work on other SMs.
     room: bool,
     now: Circumstances,
@@ -124,6 +133,7 @@ impl Default for State {
             too_much: LEVELS,
             penance: 0,
             next_penance: PENANCE.0,
+            left: false,
             room: false,
             now: Circumstances::default(),
             then: Circumstances::default(),
@@ -137,7 +147,7 @@ pub fn tune(dials: Dials, domain: Domain, state: State, reports: &[Report]) -> (
     if dials.kind != Kind::Slo {
         return (dials, state);
     }
-    let state = state.look(reports);
+    let state = state.look(domain, reports);
     (state.dials(domain, dials), state)
 }
 
@@ -163,35 +173,51 @@ impl State {
 
     /// The dials, with those that are turned here.
     pub fn dials(&self, domain: Domain, dials: Dials) -> Dials {
-        dials_at(self.level, self.room, domain, dials)
+        let dials = dials_at(self.level, self.room, domain, dials);
+        let left = self.left && domain == Domain::Isolated;
+        Dials { beside: if left { LEFT_TO_THE_HARDWARE } else { dials.beside }, ..dials }
     }
 
-    fn look(self, reports: &[Report]) -> State {
+    fn look(self, domain: Domain, reports: &[Report]) -> State {
         let mut state = self.sane().notice(reports);
         state.looks = state.looks.saturating_add(1);
         state.penance = state.penance.saturating_sub(1);
         // Who was asked nothing has nothing new to say.
         let heard = reports.iter().filter(|report| report.requests > 0);
         let present = heard.clone().any(|report| report.best_effort >= PRESENT);
+        let kept_away = heard.clone().any(|report| report.kept_away);
         let worst = heard.clone().filter_map(spent).max();
-        let (Some(worst), true) = (worst, present) else { return state };
+        let (Some(worst), true) = (worst, present || kept_away) else { return state };
         let fewest = heard.filter(|report| spent(report).is_some()).map(|report| report.requests).min();
         state.requests = state.requests.saturating_add(fewest.unwrap_or(0));
         let recovers = worst < state.spent;
         state.spent = worst;
         match worst {
-            NEAR.. if state.looks < SETTLE || recovers => state,
+            // Who is not there is not to blame.
+            NEAR.. if state.looks < SETTLE || recovers || !present => state,
             NEAR.. => state.fall(),
             FAR..NEAR => state,
+            ..FAR if domain == Domain::Isolated && !present && state.is_at_the_top() => {
+                State { left: true, ..state }
+            }
             ..FAR => state.rise(),
         }
+    }
+
+    /// Whether there is nothing bolder, and that for long enough to know what it costs.
+    fn is_at_the_top(&self) -> bool {
+        self.level + 1 == LEVELS && self.is_tried()
+    }
+
+    fn is_tried(&self) -> bool {
+        self.looks >= REST && self.requests >= EVIDENCE
     }
 
     fn fall(self) -> State {
         if self.level == 0 {
             return self;
         }
-        let fallen = State { fell: true, ..self.at(self.level / 2) };
+        let fallen = State { fell: true, left: false, ..self.at(self.level / 2) };
         // A fall right behind another may still be for the level before, and says nothing about this one.
         if self.fell && self.looks < REST {
             return fallen;
@@ -203,8 +229,7 @@ impl State {
 
     fn rise(self) -> State {
         let next = self.level + 1;
-        let tried = self.looks >= REST && self.requests >= EVIDENCE;
-        if !tried || next >= LEVELS || (next >= self.too_much && self.penance > 0) {
+        if !self.is_tried() || next >= LEVELS || (next >= self.too_much && self.penance > 0) {
             return self;
         }
         // Whoever has got past what was once too much need not fear it any more.

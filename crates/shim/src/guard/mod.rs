@@ -95,9 +95,9 @@ pub fn is_stopped(device: CUdevice) -> bool {
     site::all().any(|site| site.device() == device && site.is_stopped())
 }
 
-/// Whether what it has stopped goes on, on some of the SMs.
-pub fn is_confined(device: CUdevice) -> bool {
-    site::all().any(|site| site.device() == device && site.is_confined())
+/// Whether there are SMs on which what is stopped can go on.
+pub fn has_siding(device: CUdevice) -> bool {
+    site::all().any(|site| site.device() == device && site.siding.is_there())
 }
 
 /// A stop word that can be published.

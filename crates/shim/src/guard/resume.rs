@@ -361,7 +361,6 @@ impl Steward {
 
     /// Everything stands, and stays so.
     fn stay(&mut self, place: usize, site: &'static Site, now: Nanos) -> Option<Nanos> {
-        site.set_confined(false);
         let stage = &mut self.stages[place];
         stage.recall(site);
         let Some(job) = &stage.siding else { return Some(IDLE) };
@@ -375,7 +374,6 @@ impl Steward {
         if !site.siding.is_there() {
             return self.stay(place, site, now);
         }
-        site.set_confined(true);
         // What comes while it is stopped has no gate behind it yet.
         self.put_targets(place, site);
         let stage = &mut self.stages[place];
@@ -414,7 +412,6 @@ impl Steward {
             return Some(SOON);
         }
         site.set_stopped(false);
-        site.set_confined(false);
         self.stages[place].recall(site);
         self.counts.resumes += 1;
         tenancy::tell(site.device(), What::Resumed { rung: Rung::Guard });

@@ -50,8 +50,6 @@ pub struct Site {
     lock: Lock,
     /// Nothing goes on before somebody resumes it.
     stopped: AtomicBool,
-    /// While it is stopped, what is turned away goes on, on the siding.
-    confined: AtomicBool,
     /// Counts launches: the lower half is the serial, the upper the era.
     launches: AtomicU64,
     pub control: Control,
@@ -131,7 +129,6 @@ impl Site {
             generation: AtomicU32::new(0),
             lock: Lock::new(),
             stopped: AtomicBool::new(false),
-            confined: AtomicBool::new(false),
             launches: AtomicU64::new(0),
             control: Control::new(),
             siding: Siding::new(),
@@ -152,7 +149,6 @@ impl Site {
         self.device.store(device, Ordering::Relaxed);
         self.generation.fetch_add(1, Ordering::Relaxed);
         self.set_stopped(false);
-        self.set_confined(false);
         // The first serial is 1, in the first era.
         self.launches.store(1 << 32, Ordering::Relaxed);
         // SYNC(site-open): whoever finds the context finds its memory.
@@ -186,14 +182,6 @@ impl Site {
 
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
-    }
-
-    pub fn set_confined(&self, confined: bool) {
-        self.confined.store(confined, Ordering::Relaxed);
-    }
-
-    pub fn is_confined(&self) -> bool {
-        self.confined.load(Ordering::Relaxed)
     }
 
     /// Keeps others from stopping, resuming and ending; `None` when there is no site here.

@@ -136,6 +136,7 @@ impl State {
             slo: seat.terms().slo,
             tolerance: seat.board().settings().tolerance,
             best_effort: 0,
+            kept_away: false,
             certificate: Nanos::ZERO,
         };
         self.limit = slo::aim(&report).limit();

@@ -341,9 +341,11 @@ impl Post {
         self.seat().is_some_and(raised) || guard::is_stopped(self.device())
     }
 
-    /// Whether what is stopped goes on, on some of the SMs.
+    /// Whether what is stopped goes on, on some of the SMs. By the dial, and not by what the keeper has done about it: what was made to wait
+    /// for the end of a request, in the moment before he knew of it, would hold up everything behind it until then.
     fn is_confined(&self) -> bool {
-        guard::is_confined(self.device())
+        self.seat().is_some_and(|seat| decision::confine(seat.board()) > 0)
+            && guard::has_siding(self.device())
     }
 
     /// Where short work may run beside a latency tenant's, everything has to be stopped before something longer can wait on the GPU's

@@ -135,7 +135,7 @@ impl Shared {
         // Originals have no certificate, but they are on the GPU as well.
         let works = certificate > Nanos::ZERO || post.given() != self.given;
         let runs = works && !self.steward.is_stopped();
-        seat.say_need(Need { wants: runs || post.waiting(), runs, certificate, piece: None }, now);
+        seat.say_need(Need { wants: works || post.waiting(), runs, certificate, piece: None }, now);
         certificate
     }
 

@@ -384,7 +384,7 @@ impl Turn {
             post.all_done(now);
         }
         let spent = post.spent(now);
-        seat.say_need(Need { wants: false, runs, certificate: SWITCH, piece: None }, now);
+        seat.say_need(Need { wants: busy, runs, certificate: SWITCH, piece: None }, now);
         if !self.stopped {
             tally.gpu_ns.add(spent.since(latency_busy.since(self.latency_busy)).0);
         }
