@@ -26,6 +26,8 @@ pub struct Outlook {
     pub slack: Nanos,
     /// For how long after a request its next one is worth waiting for; nought: not known.
     pub lull: Nanos,
+    /// How long it has work at a stretch, with no more than such pauses, on average; nought: not known.
+    pub spell: Nanos,
     /// When the request in progress must be answered.
     pub deadline: Option<Nanos>,
     /// Whether that request is to be seen as it is alone.
@@ -50,7 +52,15 @@ impl Default for Outlook {
     /// Of one who has said nothing: its next launch may come at any moment, and it can bear no delay.
     fn default() -> Outlook {
         let (next, nought) = (Forecast::ANY_MOMENT, Nanos::ZERO);
-        Outlook { next, busy_until: nought, slack: nought, lull: nought, deadline: None, solo: false }
+        Outlook {
+            next,
+            busy_until: nought,
+            slack: nought,
+            lull: nought,
+            spell: nought,
+            deadline: None,
+            solo: false,
+        }
     }
 }
 
@@ -62,6 +72,7 @@ pub(crate) struct Foreseen {
     busy_until: AtomicU64,
     slack: AtomicU64,
     lull: AtomicU64,
+    spell: AtomicU64,
     /// Nought: none.
     deadline: AtomicU64,
     flags: AtomicU64,
@@ -78,6 +89,7 @@ impl Foreseen {
             (&self.busy_until, outlook.busy_until.0),
             (&self.slack, outlook.slack.0),
             (&self.lull, outlook.lull.0),
+            (&self.spell, outlook.spell.0),
             (&self.deadline, outlook.deadline.map_or(0, |deadline| deadline.0.max(1))),
             (&self.flags, if outlook.solo { SOLO } else { 0 }),
         ];
@@ -93,6 +105,7 @@ impl Foreseen {
             busy_until: of(&self.busy_until),
             slack: of(&self.slack),
             lull: of(&self.lull),
+            spell: of(&self.spell),
             deadline: (deadline != Nanos::ZERO).then_some(deadline),
             solo: self.flags.load(Ordering::Relaxed) & SOLO != 0,
         }

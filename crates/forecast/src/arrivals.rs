@@ -8,6 +8,9 @@
 //! Requests come in bursts, so what follows a short span is different from what follows a long one. Spans are therefore also
 //! remembered by how long the one before them was, and if there are enough of the kind, these speak alone.
 //!
+//! Requests that follow each other with no more than a breath between them are a *spell*. Whoever leaves the GPU for the first of one had
+//! better stay away until it is over, so how long spells last counts, and not how long requests do.
+//!
 //! A forecast that is asked for while the tenant is idle takes into account that it has been idle so far: only spans that
 //! are longer are considered. After a span longer than all that are known, the next request may come at any moment.
 
@@ -31,6 +34,12 @@ const ASKED_AGAIN: usize = 4;
 /// What it costs if best-effort work begins between two requests and has to leave at once. On an H200 it takes best-effort work some 100 µs to
 /// go and come, and the next request waits for up to that; a request's time counts twice.
 const FALSE_START: Nanos = Nanos::from_micros(300);
+
+/// A longer pause than this ends a spell, and one longer than the lull, where that is longer: whoever was away for the request before is
+/// back by then.
+const BREATH: Nanos = Nanos::from_micros(100);
+/// The last spell counts for one part in so many.
+const SPELLS: u64 = 8;
 
 /// How regularly requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +82,9 @@ pub struct Arrivals {
     began: Option<Nanos>,
     /// When it ended; `None` while it is under way.
     ended: Option<Nanos>,
+    /// When the spell began, and how long spells last, on average.
+    spell_began: Option<Nanos>,
+    spell: Nanos,
 }
 
 /// Spans, all of them and by what was before.
@@ -102,12 +114,20 @@ impl Arrivals {
             later: Calibration::new(),
             began: None,
             ended: None,
+            spell_began: None,
+            spell: Nanos::ZERO,
         }
     }
 
     /// A request came. One that comes while another is under way counts as a beginning, but not as the end of a pause.
     pub fn began(&mut self, now: Nanos) {
+        let spell_began = *self.spell_began.get_or_insert(now);
         if let Some(ended) = self.ended {
+            let pause = now.since(ended);
+            if pause > BREATH && pause > self.lull() {
+                self.observe_spell(ended.since(spell_began));
+                self.spell_began = Some(now);
+            }
             self.score(ended, now);
             self.ended = None;
             self.pauses.observe(now.since(ended));
@@ -126,6 +146,16 @@ impl Arrivals {
         if self.began.is_some() {
             self.ended = Some(now);
         }
+    }
+
+    fn observe_spell(&mut self, lasted: Nanos) {
+        let before = if self.spell == Nanos::ZERO { lasted } else { self.spell };
+        self.spell = Nanos((before.0.saturating_mul(SPELLS - 1)).saturating_add(lasted.0) / SPELLS);
+    }
+
+    /// How long a spell of requests lasts, on average; nought: none has ended yet.
+    pub fn spell(&self) -> Nanos {
+        self.spell
     }
 
     /// When the next request comes, as far as it is known now.

@@ -258,3 +258,24 @@ proptest! {
 fn arrivals_take_two_kilobytes_and_a_half() {
     assert!(size_of::<Arrivals>() <= 2_560, "{}", size_of::<Arrivals>());
 }
+
+#[test]
+fn requests_that_wait_for_each_other_are_one_spell() {
+    let spell = |requests: u64, between: Nanos| {
+        let (mut arrivals, mut now) = (Arrivals::new(), Nanos::ZERO);
+        for _ in 0..50 {
+            for _ in 0..requests {
+                arrivals.began(now);
+                now += us(600);
+                arrivals.ended(now);
+                now += between;
+            }
+            now += Nanos::from_millis(5);
+        }
+        arrivals.spell()
+    };
+    assert_eq!(spell(1, us(40)), us(600));
+    assert_eq!(spell(10, us(40)), us(600 * 10 + 40 * 9));
+    assert_eq!(spell(10, us(900)), us(600), "there is time enough to come back in between");
+    assert_eq!(Arrivals::new().spell(), Nanos::ZERO);
+}

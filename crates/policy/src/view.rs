@@ -32,6 +32,8 @@ pub struct Latency {
     pub usual: Nanos,
     /// For how long after a request its next one is worth waiting for; nought: not known.
     pub lull: Nanos,
+    /// How long its requests follow each other with no longer pauses, on average; nought: not known.
+    pub spell: Nanos,
     /// When the request in progress must be answered.
     pub deadline: Option<Nanos>,
     /// Whether the request in progress, or the next one when there is none, was chosen to be seen alone.

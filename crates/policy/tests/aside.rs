@@ -50,6 +50,13 @@ fn for_others_it_is_waited_as_long_as_the_lever_takes() {
 }
 
 #[test]
+fn short_requests_that_follow_each_other_are_waited_for_as_one() {
+    let spell = |spell| vec![Latency { spell, ..request(us(10), us(400))[0] }];
+    assert!(aside(&scene(Kind::Strict, spell(us(4_000))), false).off);
+    assert!(!aside(&scene(Kind::Strict, spell(us(400))), false).off);
+}
+
+#[test]
 fn whoever_is_off_stays_off_for_the_request_and_the_quiet_window_and_no_longer() {
     for kind in Kind::ALL {
         assert!(aside(&scene(kind, request(us(1), us(0))), true).off, "{kind:?}");

@@ -159,6 +159,7 @@ impl Known {
             slack: self.slack(facts, now),
             usual: self.median,
             lull: self.lull,
+            spell: self.arrivals.spell(),
             deadline: facts.due.zip(facts.slo).map(|(due, slo)| due + slo),
             solo: self.alone,
         }

@@ -25,6 +25,7 @@ pub fn latency(seat: u32) -> Latency {
         slack: Nanos::ZERO,
         usual: Nanos::ZERO,
         lull: Nanos::ZERO,
+        spell: Nanos::ZERO,
         deadline: None,
         solo: false,
     }
@@ -117,22 +118,13 @@ pub fn any_latency() -> impl Strategy<Value = Latency> {
     let rest = (
         nanos(),
         any_forecast(),
-        [nanos(), nanos(), nanos()],
+        [nanos(), nanos(), nanos(), nanos()],
         proptest::option::of(nanos()),
         proptest::bool::weighted(0.1),
     );
     (0u32..4, 0u32..=9, any_activity(), rest).prop_map(
-        |(seat, priority, activity, (busy_until, next, [slack, usual, lull], deadline, solo))| Latency {
-            seat,
-            priority,
-            activity,
-            busy_until,
-            next,
-            slack,
-            usual,
-            lull,
-            deadline,
-            solo,
+        |(seat, priority, activity, (busy_until, next, [slack, usual, lull, spell], deadline, solo))| {
+            Latency { seat, priority, activity, busy_until, next, slack, usual, lull, spell, deadline, solo }
         },
     )
 }

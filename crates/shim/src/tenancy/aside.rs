@@ -74,7 +74,11 @@ impl Price {
     pub fn is_worth_hearing(&self, seat: &Seat, now: Nanos) -> bool {
         let bears = decision::beside(seat.board()) >= SWITCH;
         let may_last = |usual: Nanos| usual == Nanos::ZERO || usual >= self.get();
-        !bears && seat.board().latency_tenants(now).any(|tenant| may_last(tenant.usual))
+        !bears
+            && seat
+                .board()
+                .latency_tenants(now)
+                .any(|tenant| may_last(tenant.usual.max(tenant.outlook.spell)))
     }
 
     /// How long to sleep for one who would not hear it. `None`: there is nobody to be heard.

@@ -96,6 +96,7 @@ const NOBODY: Latency = Latency {
     slack: Nanos::ZERO,
     usual: Nanos::ZERO,
     lull: Nanos::ZERO,
+    spell: Nanos::ZERO,
     deadline: None,
     solo: false,
 };
@@ -127,6 +128,7 @@ fn in_view(tenant: LatencySeat) -> Latency {
         slack: tenant.outlook.slack,
         usual: tenant.usual,
         lull: tenant.outlook.lull,
+        spell: tenant.outlook.spell,
         deadline: tenant.outlook.deadline,
         solo: tenant.outlook.solo,
     }

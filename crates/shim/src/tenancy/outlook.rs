@@ -79,6 +79,7 @@ impl Prospect {
             busy_until: Nanos::MAX,
             slack: state.slack(),
             lull: state.lull,
+            spell: state.arrivals.spell(),
             deadline,
             solo: state.chosen,
         });
@@ -104,6 +105,7 @@ impl Prospect {
             busy_until: now,
             slack: state.slack(),
             lull: state.lull,
+            spell: state.arrivals.spell(),
             deadline: None,
             solo: state.chosen,
         });
