@@ -261,6 +261,7 @@ fn arrivals_take_two_kilobytes_and_a_half() {
 
 #[test]
 fn requests_that_wait_for_each_other_are_one_spell() {
+    let us = Nanos::from_micros;
     let spell = |requests: u64, between: Nanos| {
         let (mut arrivals, mut now) = (Arrivals::new(), Nanos::ZERO);
         for _ in 0..50 {
