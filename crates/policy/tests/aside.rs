@@ -3,7 +3,7 @@
 mod common;
 
 use common::{active, any_scene, best_effort, dials, latency, us};
-use model::{Dials, Kind, Nanos};
+use model::{Dials, Kind, LONGEST_LULL, Nanos};
 use policy::aside::{Aside, ENDLESS, SHORTEST, settle};
 use policy::{Activity, BestEffort, Latency, Why};
 use proptest::prelude::*;
@@ -137,7 +137,9 @@ proptest! {
             };
             let forgiven = scene.dials.kind == Kind::Slo && scene.latency.iter().any(endless);
             let just_ended = |tenant: &Latency| match tenant.activity {
-                Activity::Idle { since: Some(since) } => view.now < since + SHORTEST,
+                Activity::Idle { since: Some(since) } => {
+                    view.now < since + SHORTEST.max(tenant.lull.min(LONGEST_LULL))
+                }
                 _ => false,
             };
             if decision.why != Why::Gap {
