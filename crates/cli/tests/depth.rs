@@ -1,4 +1,5 @@
-//! A best-effort tenant that launches far more than a stream's queue takes, while it is stopped for long.
+//! A best-effort tenant that launches far more than a stream's queue takes, while it is stopped for long, or goes on beside a request, on some
+//! of the SMs.
 //!
 //! The driver keeps 1,020 entries of a stream; who hands over one more waits inside, with a lock that everybody needs who
 //! would open the gate at which that stream stands. The shim keeps clear of that by counting; if it counted wrongly, this would never end.
@@ -318,18 +319,35 @@ fn gpu(runtime: &Runtime) -> Gpu {
 
 #[test]
 fn who_is_stopped_for_long_may_launch_more_than_a_queue_takes() {
-    stopped_again_and_again(Mix::Few);
+    assert_eq!(confined_when_stopped_again_and_again(Mix::Few, 0), 0);
 }
 
 #[test]
 fn who_is_stopped_for_long_may_copy_more_than_a_queue_takes() {
-    stopped_again_and_again(Mix::Many);
+    assert_eq!(confined_when_stopped_again_and_again(Mix::Many, 0), 0);
 }
 
-fn stopped_again_and_again(mix: Mix) {
+/// More than a queue takes: it goes on, and not only with what was there when the request began.
+const MANY: i128 = 2_000;
+
+#[test]
+fn who_has_sms_beside_a_request_goes_on_with_its_launches() {
+    let confined = confined_when_stopped_again_and_again(Mix::Few, 50);
+    assert!(confined > MANY, "{confined}");
+}
+
+#[test]
+fn who_has_sms_beside_a_request_goes_on_with_its_copies() {
+    let confined = confined_when_stopped_again_and_again(Mix::Many, 50);
+    assert!(confined > MANY / 4, "{confined}");
+}
+
+/// How many launches were made on so many hundredths of the SMs.
+fn confined_when_stopped_again_and_again(mix: Mix, share: u32) -> i128 {
     let runtime = Runtime::new();
     fs::create_dir_all(runtime.path().join("ebb")).unwrap();
-    let configuration = "schema_version = 1\ndomain = \"shared\"\nmps = false\n";
+    let policy = format!("[policy]\nbeside = \"0us\"\nconfine = {share}\n");
+    let configuration = format!("schema_version = 1\ndomain = \"shared\"\nmps = false\n{policy}");
     fs::write(runtime.path().join("ebb/ebb.toml"), configuration).unwrap();
     let mut program = Program::start(&runtime, mix);
     assert_eq!(program.hear(PATIENCE).as_deref(), Some("begun"));
@@ -342,10 +360,12 @@ fn stopped_again_and_again(mix: Mix) {
         server.end();
         std::thread::sleep(LET_RUN);
     }
-    let stops = seat().map(|seat| seat["counters"]["stops_guard"].number());
+    let count = |name: &str| seat().map(|seat| seat["counters"][name].number());
+    let (stops, confined) = (count("stops_guard"), count("confined").unwrap());
     program.end();
     assert_eq!(program.hear(PATIENCE).as_deref(), Some("handed over"), "it stands still for ever");
     assert_eq!(program.hear(PATIENCE).as_deref(), Some("right"));
     assert!(stops.is_some_and(|stops| stops > 0), "{stops:?}");
     wait_for("its seat is free", || seat().is_none());
+    confined
 }
