@@ -1,7 +1,7 @@
 //! ebb's domains: a daemon of the campaign's own for each, and workers under `ebb run`.
 //!
 //! All policies of a domain have one daemon, which is told which is next, as a person would change it: so they share workers, and the
-//! best-effort tenants of two daemons never meet on one GPU, where neither would wait for the other's turn.
+//! best-effort tenants of two daemons never meet on one GPU, where neither would wait for the other's turn and both stand still.
 
 use std::cell::Cell;
 use std::ffi::OsString;
