@@ -112,7 +112,7 @@ impl Controller {
             let silent = reading.need.runs && counted == Nanos::ZERO;
             busy += if silent { since } else { counted.min(since) };
             certificate = certificate.max(reading.need.certificate);
-            kept_away |= reading.need.wants && !reading.need.runs;
+            kept_away |= reading.need.wants && !reading.need.runs && !reading.terms.paused;
         }
         Around { tolerance, best_effort: permille(busy, since), kept_away, certificate }
     }
@@ -289,6 +289,25 @@ mod tests {
             stage.controller.look(&stage.board, &stage.policy, stage.now);
         }
         assert_eq!(stage.level(), START);
+    }
+
+    #[test]
+    fn who_is_kept_away_makes_it_bolder_unless_a_person_keeps_it() {
+        let kept_away = |paused: bool| {
+            let mut stage = Stage::new(Policy::default(), Some(ms(10)));
+            stage.best_effort.say_need(Need { wants: true, certificate: us(200), ..Need::default() }, ms(1));
+            stage.board.change(stage.best_effort.place(), board::Change::Paused(paused));
+            for _ in 0..200 {
+                let spans = Spans { count: 100, p50: us(1_000), p99: us(2_000) };
+                stage.latency.say_experience(Experience { all: spans, alone: spans });
+                stage.latency.tally().bursts.add(50);
+                stage.now += LOOK_EVERY;
+                stage.controller.look(&stage.board, &stage.policy, stage.now);
+            }
+            (stage.level(), stage.board.dials().beside)
+        };
+        assert_eq!(kept_away(false), (LEVELS - 1, us(400)));
+        assert_eq!(kept_away(true), (START, Nanos::ZERO));
     }
 
     #[test]
