@@ -35,10 +35,27 @@ impl Post {
         Post { ground: Ground::Plain, seats, slowdown: thousandths(slowdown), twin: 0 }
     }
 
-    /// What the worker calls one of its tenants.
+    /// What the worker calls one of its tenants. The ground knows tenants by it, so it says all that tells those apart which may live there at
+    /// once: workers of several scenarios do.
     pub fn tenant_name(&self, seat: usize) -> String {
-        let Seat { workload, .. } = &self.seats[seat];
-        if self.twin == 0 { workload.clone() } else { format!("{workload}.{}", self.twin) }
+        let own = &self.seats[seat];
+        let mut name = own.workload.clone();
+        if !own.latency {
+            name.push_str(".best-effort");
+        }
+        match own.stream {
+            Stream::High => name.push_str(".high"),
+            Stream::Normal => {}
+            Stream::Low => name.push_str(".low"),
+        }
+        if self.slowdown != thousandths(1.0) {
+            name.push_str(&format!(".x{}", self.slowdown as f64 / 1000.0));
+        }
+        let equal = self.seats[..seat].iter().filter(|other| *other == own).count();
+        match self.twin as usize + equal {
+            0 => name,
+            twin => format!("{name}.{twin}"),
+        }
     }
 }
 
@@ -78,4 +95,62 @@ pub fn posts(entry: &Entry, run: &Planned, ground: Ground) -> Vec<(Post, Vec<usi
 
 pub fn thousandths(slowdown: f64) -> u64 {
     (slowdown * 1000.0).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use model::Kind;
+    use scenario::{Device, Suite};
+
+    use super::super::{ground, plan};
+    use super::*;
+    use crate::modes::Way;
+
+    /// What a seat on a board has room for.
+    const LONGEST: usize = 64;
+
+    /// Every scenario that is built in, in every mode that there is for it.
+    fn entries(device: Device) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for suite in Suite::names().map(|name| Suite::named(name).unwrap()) {
+            for scenario in suite.scenarios {
+                let scenario = scenario.for_device(device);
+                let modes = Way::all(&scenario.modes(), &[Kind::Strict], None);
+                entries.push(Entry { suite: suite.name.clone(), scenario, modes, chosen: true });
+            }
+        }
+        entries
+    }
+
+    #[test]
+    fn no_two_tenants_that_may_live_on_one_ground_have_one_name() {
+        for device in [Device::Gpu, Device::Soft] {
+            let entries = entries(device);
+            let mut posts_by_name: BTreeMap<(Ground, String), Post> = BTreeMap::new();
+            for run in plan::plan(&entries) {
+                for (post, _) in posts(&entries[run.entry], &run, ground(&run)) {
+                    let names: Vec<String> =
+                        (0..post.seats.len()).map(|seat| post.tenant_name(seat)).collect();
+                    assert!(names.iter().all(|name| name.len() <= LONGEST), "{names:?}");
+                    let distinct: BTreeSet<&String> = names.iter().collect();
+                    assert_eq!(distinct.len(), names.len(), "{names:?}");
+                    // Of several tenants in one process, the driver's own ground knows nothing.
+                    if let [name] = names.as_slice() {
+                        let known = posts_by_name.entry((post.ground, name.clone())).or_insert(post.clone());
+                        assert_eq!(*known, post, "{name}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_latency_tenant_alone_of_its_kind_is_called_like_its_workload() {
+        assert_eq!(Post::plain("grid".to_owned(), true, 1.0).tenant_name(0), "grid");
+        assert_eq!(Post::plain("grid".to_owned(), false, 1.0).tenant_name(0), "grid.best-effort");
+        let slow = Post { twin: 2, ..Post::plain("grid".to_owned(), true, 2.5) };
+        assert_eq!(slow.tenant_name(0), "grid.x2.5.2");
+    }
 }
