@@ -43,7 +43,7 @@ pub fn cuMemFreeHost(p: Address) -> Result<()> {
     if p.is_null() {
         return Ok(());
     }
-    context.wait_for_all()?;
+    context.bring_to_rest()?;
     context.driver.space.free_host(DevicePointer(p.0))?;
     lock(&FLAGS).remove(&p.0);
     Ok(())
@@ -91,6 +91,6 @@ pub fn cuMemHostUnregister(p: Address) -> Result<()> {
     let space = &context.driver.space;
     let middle = space.lookup(p.0).is_some_and(|region| region.base.0 != p.0);
     require(!middle)?;
-    context.wait_for_all()?;
+    context.bring_to_rest()?;
     Ok(space.unregister(p.0)?)
 }

@@ -31,6 +31,6 @@ pub fn cuIpcOpenMemHandle(pdptr: Out<CUdeviceptr>, handle: CUipcMemHandle, Flags
 
 pub fn cuIpcCloseMemHandle(dptr: CUdeviceptr) -> Result<()> {
     let context = current::context()?;
-    context.wait_for_all()?;
+    context.bring_to_rest()?;
     Ok(context.driver.space.close_import(DevicePointer(dptr))?)
 }

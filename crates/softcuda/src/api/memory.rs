@@ -66,7 +66,7 @@ pub fn cuMemFree_v2(dptr: CUdeviceptr) -> Result<()> {
     let freeable =
         owned.is_some_and(|region| matches!(region.kind, RegionKind::Device | RegionKind::Managed));
     require(freeable && !pool::is_leaving(dptr))?;
-    context.wait_for_all()?;
+    context.bring_to_rest()?;
     Ok(pool::free(&driver.space, dptr)?)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::prelude::*;
-use crate::entry::{HostFunction, StreamCallback};
+use crate::entry::{self, HostFunction, StreamCallback};
 use crate::state::capture;
 use crate::state::operation::Operation;
 use crate::state::stream::Kind;
@@ -81,10 +81,12 @@ fn outside_capture(stream: &Stream) -> Result<()> {
 }
 
 pub fn cuStreamQuery(hStream: Handle<Stream>) -> Result<()> {
-    crate::entry::even_in_host_functions(|| {
+    let in_host_function = entry::is_forbidden_here();
+    entry::even_in_host_functions(|| {
         let stream = Stream::find(hStream)?;
         outside_capture(&stream)?;
-        if stream.is_idle()? { Ok(()) } else { refuse(CUDA_ERROR_NOT_READY) }
+        let idle = stream.context()?.ask(in_host_function, || stream.is_idle())?;
+        if idle { Ok(()) } else { refuse(CUDA_ERROR_NOT_READY) }
     })
 }
 

@@ -118,7 +118,7 @@ pub fn cuMemUnmap(ptr: CUdeviceptr, size: usize) -> Result<()> {
     }
     use crate::handles::Object;
     for context in Context::registry().select(|_| true) {
-        let _ = context.wait_for_all();
+        let _ = context.bring_to_rest();
     }
     Ok(driver.space.unmap(DevicePointer(ptr), bytes)?)
 }

@@ -189,6 +189,17 @@ impl Context {
         Ok(())
     }
 
+    /// Waits for everything submitted so far, and lets nobody hand over or ask anything meanwhile: memory is about to be given back.
+    pub fn bring_to_rest(&self) -> Result<()> {
+        self.door.wait_inside(|| self.wait_for_all())
+    }
+
+    /// Has `ask` ask how far the context's work is. A host function is part of what somebody may be waiting for in the door, so it does not
+    /// wait for that.
+    pub fn ask<T>(&self, in_host_function: bool, ask: impl FnOnce() -> T) -> T {
+        if in_host_function { ask() } else { self.door.ask(ask) }
+    }
+
     /// What kernels printed appears when the host synchronises, as with a card.
     fn flush_output(&self) {
         use std::io::Write;

@@ -1,10 +1,15 @@
-//! How much of a stream may be under way at once.
+//! How much of a stream may be under way at once, and who waits inside a call meanwhile.
 //!
 //! NVIDIA's driver keeps at most 1,020 entries of a stream that the GPU has not taken yet (measured on an H200, plain and under MPS:
 //! `benchmarks/guard/programs/gates.cu`). Whoever hands over one more waits inside the call. Here it does so with a lock that everybody needs who
 //! hands over anything in that context: while the stream stands at a gate, so do they all, and if one of them was to open the gate, for ever.
 //! That is stricter than the card, where a write by another stream went through; but a library in front of the driver comes to
 //! the call with locks of its own, and has to keep out of it, so it must be able to happen here, and in every run.
+//!
+//! Whoever gives memory back waits for all work of the context with the same lock, and who asks whether a stream is done needs it too. On an
+//! H200 a process hung that was taken off the GPU while one of its threads was most likely inside `cuMemFree`: the thread that would have let
+//! it on again was asking about a stream. That the driver waits with its locks, in every call of this kind and against everybody, is not
+//! known; here it always does, which is stricter than is known of the card. Host functions may still ask: they are part of what is waited for.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -32,7 +37,8 @@ pub enum Takes {
 #[derive(Default)]
 pub struct Queue(Mutex<VecDeque<Task>>);
 
-/// The door through which all work of a context goes to the GPU. Many pass it side by side, unless somebody waits in it.
+/// The door through which all work of a context goes to the GPU, and questions about it. Many pass it side by side, unless somebody waits
+/// in it.
 #[derive(Default)]
 pub struct Door(RwLock<()>);
 
@@ -63,6 +69,18 @@ impl Door {
             engine.wait(&oldest).map_err(Error::from)?;
         }
         enter(&mut entries, make)
+    }
+
+    /// Has `wait` wait for work in the door: nobody hands over any meanwhile, nor learns how far it is.
+    pub fn wait_inside<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let _alone = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        wait()
+    }
+
+    /// Has `ask` ask how far work is, once nobody waits in the door.
+    pub fn ask<T>(&self, ask: impl FnOnce() -> T) -> T {
+        let _beside_others = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        ask()
     }
 }
 
