@@ -299,6 +299,7 @@ fn wait_for_default(per_thread: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cuda_abi::Function;
 
     #[test]
     fn what_names_no_stream_or_several_cannot_wait_in_one() {
@@ -307,7 +308,6 @@ mod tests {
         assert!(!could_hold(false, [None, None]));
         assert!(!could_hold(false, [stream, stream]));
     }
-    use cuda_abi::Function;
 
     /// Every function, with the types of its arguments.
     fn functions() -> Vec<(&'static str, Vec<&'static str>)> {
