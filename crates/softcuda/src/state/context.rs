@@ -11,7 +11,7 @@ use softgpu::simt::Output;
 
 use super::driver::{Driver, next_id};
 use super::limits::Limits;
-use super::queue::{Door, Takes};
+use super::queue::{Desk, Door, Takes};
 use super::stream::{Kind, Stream};
 use super::{control, event, function, library, lock, module};
 use crate::error::{Error, Result, refuse};
@@ -34,6 +34,7 @@ pub struct Context {
     /// other threads wait meanwhile, whatever their streams are.
     pub copying: Mutex<()>,
     door: Door,
+    desk: Desk,
     streams: Mutex<Vec<Arc<Stream>>>,
     workspaces: Mutex<Vec<u64>>,
     next_grid: AtomicU64,
@@ -79,6 +80,7 @@ impl Context {
             order: Mutex::new(()),
             copying: Mutex::new(()),
             door: Door::default(),
+            desk: Desk::default(),
             streams: Mutex::default(),
             workspaces: Mutex::default(),
             next_grid: AtomicU64::new(1),
@@ -189,15 +191,15 @@ impl Context {
         Ok(())
     }
 
-    /// Waits for everything submitted so far, and lets nobody hand over or ask anything meanwhile: memory is about to be given back.
+    /// Waits for everything submitted so far, and lets nobody ask how far it is meanwhile: memory is about to be given back.
     pub fn bring_to_rest(&self) -> Result<()> {
-        self.door.wait_inside(|| self.wait_for_all())
+        self.desk.wait_inside(|| self.wait_for_all())
     }
 
-    /// Has `ask` ask how far the context's work is. A host function is part of what somebody may be waiting for in the door, so it does not
+    /// Has `ask` ask how far the context's work is. A host function is part of what somebody may be waiting for there, so it does not
     /// wait for that.
     pub fn ask<T>(&self, in_host_function: bool, ask: impl FnOnce() -> T) -> T {
-        if in_host_function { ask() } else { self.door.ask(ask) }
+        if in_host_function { ask() } else { self.desk.ask(ask) }
     }
 
     /// What kernels printed appears when the host synchronises, as with a card.

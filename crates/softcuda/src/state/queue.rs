@@ -6,10 +6,10 @@
 //! That is stricter than the card, where a write by another stream went through; but a library in front of the driver comes to
 //! the call with locks of its own, and has to keep out of it, so it must be able to happen here, and in every run.
 //!
-//! Whoever gives memory back waits for all work of the context with the same lock, and who asks whether a stream is done needs it too. On an
-//! H200 a process hung that was taken off the GPU while one of its threads was most likely inside `cuMemFree`: the thread that would have let
-//! it on again was asking about a stream. That the driver waits with its locks, in every call of this kind and against everybody, is not
-//! known; here it always does, which is stricter than is known of the card. Host functions may still ask: they are part of what is waited for.
+//! Whoever gives memory back waits for all work of the context with a lock that everybody needs who asks whether a stream is done. On an H200 a process hung that was taken off the GPU while one of its threads was most likely inside `cuMemFree`: the thread that would have let
+//! it on again was asking about a stream. That the driver waits with its locks, in every call of this kind, is not known; here it always
+//! does, which is stricter than is known of the card. It is a lock of its own: work may still be handed over, because that work may be what
+//! lets the other go on, and of the card nobody knows. Host functions may still ask: they are part of what is waited for.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -37,8 +37,7 @@ pub enum Takes {
 #[derive(Default)]
 pub struct Queue(Mutex<VecDeque<Task>>);
 
-/// The door through which all work of a context goes to the GPU, and questions about it. Many pass it side by side, unless somebody waits
-/// in it.
+/// The door through which all work of a context goes to the GPU. Many pass it side by side, unless somebody waits in it.
 #[derive(Default)]
 pub struct Door(RwLock<()>);
 
@@ -70,14 +69,20 @@ impl Door {
         }
         enter(&mut entries, make)
     }
+}
 
-    /// Has `wait` wait for work in the door: nobody hands over any meanwhile, nor learns how far it is.
+/// Where questions about a context's work are answered, unless somebody waits there for the work itself.
+#[derive(Default)]
+pub struct Desk(RwLock<()>);
+
+impl Desk {
+    /// Has `wait` wait for work here: nobody learns meanwhile how far it is.
     pub fn wait_inside<T>(&self, wait: impl FnOnce() -> T) -> T {
         let _alone = self.0.write().unwrap_or_else(PoisonError::into_inner);
         wait()
     }
 
-    /// Has `ask` ask how far work is, once nobody waits in the door.
+    /// Has `ask` ask how far work is, once nobody waits here.
     pub fn ask<T>(&self, ask: impl FnOnce() -> T) -> T {
         let _beside_others = self.0.read().unwrap_or_else(PoisonError::into_inner);
         ask()
