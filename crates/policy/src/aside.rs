@@ -11,7 +11,8 @@
 //!   waited for as long as the lever takes: for a request that has lasted so long it is pulled then, and whatever becomes
 //!   of it, no more than twice the price was paid that foresight would have paid. Requests that follow each other are waited for as
 //!   one, a spell: on an H200 one of 0.6 ms that finds the GPU with somebody else pays half as much again, and where requests wait
-//!   in line a spell has a dozen of them.
+//!   in line a spell has a dozen of them. But only if there are two or more on average: the request for which the lever is pulled pays
+//!   for that about as much as the next one is spared.
 //! * **On** again when the policy says so, but not for a gap inside a request: there is at most one stop and one resumption for
 //!   each. Nor is a gap a reason to stay when a request has begun: the next would be one to leave.
 //! * **On**, under `slo`, beside what lasts for a second: that is no request but a tenant that is never idle, of which nobody will ever
@@ -23,7 +24,7 @@
 
 use model::{Kind, Nanos};
 
-use crate::{Activity, Decision, View, Why, strict};
+use crate::{Activity, Decision, Latency, View, Why, strict};
 
 /// What a tenant is to do about the lever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,12 @@ pub fn settle(view: &View, decision: &Decision, seat: u32, off: bool, lever: Nan
     Aside { off, again: again.min(worth_at) }
 }
 
+/// How long a tenant has work at a stretch.
+fn stretch(tenant: &Latency) -> Nanos {
+    let several = tenant.spell >= tenant.usual.scaled(2, 1);
+    if several { tenant.spell } else { tenant.usual }
+}
+
 /// The requests under way.
 struct Requests {
     /// How long one of them lasts, as far as can be told: as long as it has already, or as such requests, or spells of them, usually take.
@@ -81,7 +88,7 @@ struct Requests {
 impl Requests {
     fn of(view: &View) -> Requests {
         let active = view.latency.iter().filter_map(|tenant| match tenant.activity {
-            Activity::Active { since } => Some((since, tenant.usual.max(tenant.spell))),
+            Activity::Active { since } => Some((since, stretch(tenant))),
             Activity::Idle { .. } => None,
         });
         let last = active.clone().map(|(since, usual)| view.now.since(since).max(usual)).max();

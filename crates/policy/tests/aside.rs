@@ -54,6 +54,7 @@ fn short_requests_that_follow_each_other_are_waited_for_as_one() {
     let spell = |spell| vec![Latency { spell, ..request(us(10), us(400))[0] }];
     assert!(aside(&scene(Kind::Strict, spell(us(4_000))), false).off);
     assert!(!aside(&scene(Kind::Strict, spell(us(400))), false).off);
+    assert!(!aside(&scene(Kind::Strict, spell(us(799))), false).off, "hardly any has another behind it");
 }
 
 #[test]
