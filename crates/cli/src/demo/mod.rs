@@ -44,6 +44,8 @@ const PHASES: [(&str, Scene, &[Class], Sharing); 8] = [
 const IN_TURN: [&str; 2] = [bars::LAUNCH_BOUND, bars::IN_GAPS];
 const ROUNDS: usize = 3;
 const ROUND: u32 = 75;
+/// In a shorter one there may be no moment at which everybody is seen to have come.
+const SHORTEST_ROUND: Duration = Duration::from_secs(1);
 
 /// All phases in the order in which they are run: indices of lines.
 fn programme() -> Vec<usize> {
@@ -62,7 +64,8 @@ pub fn run(options: &DemoOptions) -> Result<()> {
         let (name, scene, classes, sharing) = PHASES[line];
         bar.set_message(name);
         let base = index as u64 * 100;
-        let span = if IN_TURN.contains(&name) { span * ROUND / 100 } else { span };
+        let round = (span * ROUND / 100).max(SHORTEST_ROUND);
+        let span = if IN_TURN.contains(&name) { round } else { span };
         let experiment = Experiment { span, seed: options.seed };
         let objective = table::objective(&rows, scene);
         let actor = |(number, &class)| stage.actor(scene, class, number, sharing, objective);
