@@ -9,27 +9,21 @@
 mod common;
 #[path = "common/driver.rs"]
 mod driver;
+#[path = "common/requests.rs"]
+mod requests;
 
 use std::ffi::{CString, c_void};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use board::link::{self, Registration};
-use board::{Gpu, Label, Seat};
-use common::runtime::{PATIENCE, Runtime, wait_for};
+use common::runtime::{Runtime, wait_for};
 use driver::{Driver, call};
-use model::{Class, Domain, Nanos};
+use model::Domain;
+use requests::{MARK, Program, Server};
 
 const VARIABLE: &str = "EBB_TEST_DEPTH";
-/// What the program says begins so; the test harness prints lines of its own.
-const MARK: &str = "> ";
 
 const BLOCKS: u32 = 4;
 const THREADS: u32 = 32;
@@ -229,94 +223,6 @@ fn program() {
     println!("{MARK}{}", if device.read().unwrap() == want { "right" } else { "wrong" });
 }
 
-/// The program at work. Dropped, it is ended.
-struct Program {
-    child: Child,
-    said: Receiver<String>,
-}
-
-impl Program {
-    fn start(runtime: &Runtime, mix: Mix) -> Program {
-        let mut run = runtime.command();
-        run.args(["run", "--device", "soft", "--"]).arg(std::env::current_exe().unwrap());
-        run.args(["program", "--exact", "--ignored", "--nocapture"]);
-        // Every launch waits for its twin, so that all of them can be stopped, however soon the stop comes.
-        run.env(VARIABLE, mix.word()).env("EBB_GUARD", "now");
-        let mut child = run.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let (say, said) = channel();
-        std::thread::spawn(move || {
-            let marked = |line: String| line.split_once(MARK).map(|(_, said)| said.to_owned());
-            lines.map_while(Result::ok).filter_map(marked).try_for_each(|said| say.send(said))
-        });
-        Program { child, said }
-    }
-
-    /// Tells it that it has handed over enough.
-    fn end(&mut self) {
-        drop(self.child.stdin.take());
-    }
-
-    /// What it says next, if it says anything in this time.
-    fn hear(&self, patience: Duration) -> Option<String> {
-        self.said.recv_timeout(patience).ok()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A latency tenant that has work when it is told to, and never any on the GPU. It raises no stop word; who is to be stopped sees on the board
-/// that it has work.
-struct Server {
-    seat: Seat,
-    began: Nanos,
-    _connection: OwnedFd,
-}
-
-impl Server {
-    fn sit(runtime: &Runtime) -> Server {
-        let socket = CString::new(runtime.path().join("ebb.sock").as_os_str().as_bytes()).unwrap();
-        let name = Label::new(b"server");
-        let registration =
-            Registration { name, class: Class::Latency, ..Registration::new(gpu(runtime), 99) };
-        let (connection, board, granted) =
-            link::register(&socket, &registration, Nanos::from_millis(5_000)).unwrap();
-        assert_eq!((board.domain(), granted.class), (Domain::Shared, Class::Latency));
-        Server { seat: board.sit(granted.place).unwrap(), began: Nanos::ZERO, _connection: connection }
-    }
-
-    fn begin(&mut self) {
-        self.began = board::now();
-        self.seat.activate(self.began);
-    }
-
-    /// It is believed to have work as long as it shows life.
-    fn works(&self, time: Duration) {
-        let begin = Instant::now();
-        while begin.elapsed() < time {
-            self.seat.beat(board::now());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn end(&self) {
-        self.seat.deactivate(board::now(), self.began);
-    }
-}
-
-/// The GPU of the only board, by the name that reports give it.
-fn gpu(runtime: &Runtime) -> Gpu {
-    let report = runtime.report().unwrap();
-    let uuid = report["gpus"].items()[0]["uuid"].text().to_owned();
-    let digits: String = uuid.trim_start_matches("GPU-").chars().filter(|c| *c != '-').collect();
-    Gpu(std::array::from_fn(|place| u8::from_str_radix(&digits[2 * place..2 * place + 2], 16).unwrap()))
-}
-
 #[test]
 fn who_is_stopped_for_long_may_launch_more_than_a_queue_takes() {
     assert_eq!(confined_when_stopped_again_and_again(Mix::Few, 0), 0);
@@ -349,22 +255,21 @@ fn confined_when_stopped_again_and_again(mix: Mix, share: u32) -> i128 {
     let policy = format!("[policy]\nbeside = \"0us\"\nconfine = {share}\n");
     let configuration = format!("schema_version = 1\ndomain = \"shared\"\nmps = false\n{policy}");
     fs::write(runtime.path().join("ebb/ebb.toml"), configuration).unwrap();
-    let mut program = Program::start(&runtime, mix);
-    assert_eq!(program.hear(PATIENCE).as_deref(), Some("begun"));
+    // Every launch waits for its twin, so that all of them can be stopped, however soon the stop comes.
+    let mut program = Program::start(&runtime, &[(VARIABLE, mix.word()), ("EBB_GUARD", "now")]);
+    assert_eq!(program.hear().as_deref(), Some("begun"));
     let seat = || runtime.seats().into_iter().find(|seat| seat["class"].text() == "best-effort");
-    let mut server = Server::sit(&runtime);
+    let server = Server::sit(&runtime, Domain::Shared);
     for _ in 0..STOPS {
         // What it is in the middle of is cut.
-        server.begin();
-        server.works(STOPPED);
-        server.end();
+        server.request(STOPPED);
         std::thread::sleep(LET_RUN);
     }
     let count = |name: &str| seat().map(|seat| seat["counters"][name].number());
     let (stops, confined) = (count("stops_guard"), count("confined").unwrap());
     program.end();
-    assert_eq!(program.hear(PATIENCE).as_deref(), Some("handed over"), "it stands still for ever");
-    assert_eq!(program.hear(PATIENCE).as_deref(), Some("right"));
+    assert_eq!(program.hear().as_deref(), Some("handed over"), "it stands still for ever");
+    assert_eq!(program.hear().as_deref(), Some("right"));
     assert!(stops.is_some_and(|stops| stops > 0), "{stops:?}");
     wait_for("its seat is free", || seat().is_none());
     confined

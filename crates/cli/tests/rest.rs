@@ -8,27 +8,21 @@
 mod common;
 #[path = "common/driver.rs"]
 mod driver;
+#[path = "common/requests.rs"]
+mod requests;
 
 use std::ffi::{CString, c_void};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use board::link::{self, Registration};
-use board::{Gpu, Label, Seat};
-use common::runtime::{PATIENCE, Runtime, wait_for};
+use common::runtime::{Runtime, wait_for};
 use driver::{Driver, call};
-use model::{Class, Domain, Nanos};
+use model::Domain;
+use requests::{MARK, Program, Server};
 
 const VARIABLE: &str = "EBB_TEST_REST";
-/// What the program says begins so; the test harness prints lines of its own.
-const MARK: &str = "> ";
 
 const THREADS: u32 = 32;
 const WORDS: usize = THREADS as usize;
@@ -160,95 +154,18 @@ fn program() {
     println!("{MARK}{}", if device.read().unwrap() == want { "right" } else { "wrong" });
 }
 
-/// The program at work. Dropped, it is ended.
-struct Program {
-    child: Child,
-    said: Receiver<String>,
-}
-
-impl Program {
-    fn start(runtime: &Runtime) -> Program {
-        let mut run = runtime.command();
-        run.args(["run", "--device", "soft", "--"]).arg(std::env::current_exe().unwrap());
-        run.args(["program", "--exact", "--ignored", "--nocapture"]).env(VARIABLE, "1");
-        let mut child = run.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let (say, said) = channel();
-        std::thread::spawn(move || {
-            let marked = |line: String| line.split_once(MARK).map(|(_, said)| said.to_owned());
-            lines.map_while(Result::ok).filter_map(marked).try_for_each(|said| say.send(said))
-        });
-        Program { child, said }
-    }
-
-    /// Tells it that it has done enough.
-    fn end(&mut self) {
-        drop(self.child.stdin.take());
-    }
-
-    /// What it says next, if it says anything in the time that everything has.
-    fn hear(&self) -> Option<String> {
-        self.said.recv_timeout(PATIENCE).ok()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A latency tenant that has work when it is told to, and never any on the GPU.
-struct Server {
-    seat: Seat,
-    _connection: OwnedFd,
-}
-
-impl Server {
-    fn sit(runtime: &Runtime) -> Server {
-        let socket = CString::new(runtime.path().join("ebb.sock").as_os_str().as_bytes()).unwrap();
-        let name = Label::new(b"server");
-        let registration =
-            Registration { name, class: Class::Latency, ..Registration::new(gpu(runtime), 99) };
-        let (connection, board, granted) =
-            link::register(&socket, &registration, Nanos::from_millis(5_000)).unwrap();
-        assert_eq!((board.domain(), granted.class), (Domain::Isolated, Class::Latency));
-        Server { seat: board.sit(granted.place).unwrap(), _connection: connection }
-    }
-
-    /// It is believed to have work as long as it shows life.
-    fn request(&self) {
-        let (begin, began) = (Instant::now(), board::now());
-        self.seat.activate(began);
-        while begin.elapsed() < REQUEST {
-            self.seat.beat(board::now());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        self.seat.deactivate(board::now(), began);
-    }
-}
-
-/// The GPU of the only board, by the name that reports give it.
-fn gpu(runtime: &Runtime) -> Gpu {
-    let report = runtime.report().unwrap();
-    let uuid = report["gpus"].items()[0]["uuid"].text().to_owned();
-    let digits: String = uuid.trim_start_matches("GPU-").chars().filter(|c| *c != '-').collect();
-    Gpu(std::array::from_fn(|place| u8::from_str_radix(&digits[2 * place..2 * place + 2], 16).unwrap()))
-}
-
 #[test]
 fn who_frees_memory_under_work_that_is_taken_off_the_gpu_goes_on_after_the_request() {
     let runtime = Runtime::new();
     fs::create_dir_all(runtime.path().join("ebb")).unwrap();
     let configuration = "schema_version = 1\n[policy]\nkind = \"strict\"\n";
     fs::write(runtime.path().join("ebb/ebb.toml"), configuration).unwrap();
-    let mut program = Program::start(&runtime);
+    let mut program = Program::start(&runtime, &[(VARIABLE, "1")]);
     assert_eq!(program.hear().as_deref(), Some("begun"));
     let seat = || runtime.seats().into_iter().find(|seat| seat["class"].text() == "best-effort");
-    let server = Server::sit(&runtime);
+    let server = Server::sit(&runtime, Domain::Isolated);
     for _ in 0..REQUESTS {
-        server.request();
+        server.request(REQUEST);
         std::thread::sleep(LET_RUN);
     }
     let stops = seat().map(|seat| seat["counters"]["stops_switch"].number());
