@@ -327,7 +327,8 @@ mod tests {
 
     #[test]
     fn dials_that_a_person_has_set_stay() {
-        let policy = Policy { quiet: Some(us(77)), in_flight: Some(ms(3)), ..Policy::default() };
+        let hand = model::Hand { quiet: Some(us(77)), in_flight: Some(ms(3)), ..Default::default() };
+        let policy = Policy { hand, ..Policy::default() };
         let mut stage = Stage::new(policy, None);
         stage.go(200, us(1_000), us(2_000));
         let top = slo::dials_at(LEVELS - 1, false, Domain::Isolated, Dials::default());

@@ -11,6 +11,7 @@ mod class;
 mod dials;
 mod forecast;
 mod geometry;
+mod hand;
 mod kernel;
 mod time;
 
@@ -19,5 +20,6 @@ pub use class::{Class, Domain, UnknownWord};
 pub use dials::{Dials, Kind, MOST_CONFINED};
 pub use forecast::{Forecast, LONGEST_LULL};
 pub use geometry::Dim3;
+pub use hand::Hand;
 pub use kernel::{Geometry, Kernel, KernelId, ModuleHash, Rung, Site};
 pub use time::{Nanos, NoSpan};

@@ -8,7 +8,7 @@ use std::mem;
 use std::path::PathBuf;
 
 use board::Gpu;
-use model::{Kind, Nanos};
+use model::{Hand, Kind, Nanos};
 
 use super::document::{self, At, Mistake, Name, RuleSaid, Said};
 use super::keys::Value;
@@ -113,12 +113,14 @@ impl Merged<'_> {
         self.contradictions(gpu, kind);
         Policy {
             kind,
-            quiet: self.span(gpu, "policy.quiet"),
-            threshold: self.span(gpu, "policy.threshold"),
-            in_flight: self.span(gpu, "policy.in_flight"),
-            beside: self.span(gpu, "policy.beside"),
-            confine: self.number(gpu, "policy.confine"),
-            solo_share: self.number(gpu, "policy.solo_share"),
+            hand: Hand {
+                quiet: self.span(gpu, "policy.quiet"),
+                threshold: self.span(gpu, "policy.threshold"),
+                in_flight: self.span(gpu, "policy.in_flight"),
+                beside: self.span(gpu, "policy.beside"),
+                confine: self.number(gpu, "policy.confine"),
+                solo_share: self.number(gpu, "policy.solo_share"),
+            },
             tolerance: self.number(gpu, "policy.tolerance"),
         }
     }
@@ -295,7 +297,7 @@ mod tests {
         let configuration = read(text).unwrap();
         assert_eq!(configuration.token.quantum, Nanos::from_millis(40));
         assert_eq!(configuration.token.grace, Nanos::from_millis(1000));
-        assert_eq!(configuration.policy.in_flight, Some(Nanos::from_millis(5)));
+        assert_eq!(configuration.policy.hand.in_flight, Some(Nanos::from_millis(5)));
         assert_eq!(configuration.policy.kind, model::Kind::Strict);
         assert_eq!((configuration.token.domain, configuration.mps), (Domain::Shared, Some(false)));
         let trace = crate::Trace { on_miss: true, last: Nanos::from_millis(2000) };
@@ -375,7 +377,7 @@ mod tests {
         let Configuration { token, policy, .. } = loaded.configuration;
         let ms = Nanos::from_millis;
         assert_eq!((token.quantum, token.idle, token.domain), (ms(30), ms(1), Domain::Shared));
-        assert_eq!(policy.in_flight, Some(ms(2)), "its old place is its place");
+        assert_eq!(policy.hand.in_flight, Some(ms(2)), "its old place is its place");
         let entry = |key: &str| loaded.entries.iter().find(|entry| entry.key == key).unwrap();
         assert_eq!(entry("token.quantum").from.as_deref(), Some("1.toml:3"));
         assert_eq!((entry("domain").value.as_str(), loaded.files.len()), ("shared", 2));
@@ -400,8 +402,8 @@ mod tests {
         let gaps = "[policy]\nkind = \"gaps\"";
         let loaded = together(&[slo, gaps]).unwrap();
         let policy = loaded.configuration.policy;
-        assert_eq!((policy.kind, policy.beside), (Kind::Gaps, None));
-        assert!(policy.threshold.is_some() && policy.quiet.is_some(), "{policy:?}");
+        assert_eq!((policy.kind, policy.hand.beside), (Kind::Gaps, None));
+        assert!(policy.hand.threshold.is_some() && policy.hand.quiet.is_some(), "{policy:?}");
         assert!(!loaded.entries.iter().any(|entry| entry.key == "policy.beside"));
         let wrong = together(&[gaps, slo]).unwrap_err();
         assert_eq!(wrong[0].to_string().split(':').next(), Some("1.toml"), "{wrong:?}");

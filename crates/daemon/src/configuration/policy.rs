@@ -4,20 +4,13 @@
 //! turns them. A GPU with a table of its own takes nothing from the general one. A dial that means nothing to the policy is an error: whoever writes it expects something that would not happen.
 
 use board::Settings;
-use model::{Dials, Kind, Nanos};
+use model::{Dials, Hand, Kind};
 
 /// The policy of a GPU, and which dials a person has set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     pub kind: Kind,
-    pub quiet: Option<Nanos>,
-    pub threshold: Option<Nanos>,
-    pub in_flight: Option<Nanos>,
-    pub beside: Option<Nanos>,
-    /// In hundredths of the SMs.
-    pub confine: Option<u32>,
-    /// In thousandths.
-    pub solo_share: Option<u32>,
+    pub hand: Hand,
     /// By how much a latency tenant without an objective may be slower than alone, in thousandths.
     pub tolerance: Option<u32>,
 }
@@ -25,15 +18,7 @@ pub struct Policy {
 impl Policy {
     /// The dials with those that a person has set.
     pub fn over(&self, dials: Dials) -> Dials {
-        Dials {
-            kind: self.kind,
-            quiet: self.quiet.unwrap_or(dials.quiet),
-            threshold: self.threshold.unwrap_or(dials.threshold),
-            in_flight: self.in_flight.unwrap_or(dials.in_flight),
-            beside: self.beside.unwrap_or(dials.beside),
-            confine: self.confine.unwrap_or(dials.confine),
-            solo_share: self.solo_share.unwrap_or(dials.solo_share),
-        }
+        self.hand.over(Dials { kind: self.kind, ..dials })
     }
 
     /// The rules of a GPU under this policy.
@@ -69,6 +54,7 @@ mod tests {
     use crate::configuration::{Configuration, Mistake, Scope};
     use crate::uuid;
     use board::Gpu;
+    use model::Nanos;
 
     fn read(text: &str) -> Result<Configuration, Vec<Mistake>> {
         Configuration::parse(&format!("schema_version = 1\n{text}"), Scope::Machine, 0)
@@ -152,7 +138,7 @@ mod tests {
         let own = Policy { tolerance: Some(7), ..Policy::default() };
         assert_eq!(configuration.policy_of(gpu), own, "nothing is taken from the general one");
         let other = configuration.policy_of(Gpu([0; 16]));
-        assert_eq!((other.kind, other.quiet), (Kind::Strict, Some(Nanos::from_micros(9))));
+        assert_eq!((other.kind, other.hand.quiet), (Kind::Strict, Some(Nanos::from_micros(9))));
         let wrong = complaint(&format!("[gpu.{called}.policy]\nkind = \"fair\"\nbeside = \"1us\""));
         assert!(wrong.starts_with("4: beside means nothing to fair"), "{wrong}");
         let wrong = complaint("[gpu.0.policy]\nkind = \"fair\"");
@@ -168,6 +154,6 @@ mod tests {
         let wrong = complaint("[token]\nin_flight = \"5ms\"\n[policy]\nin_flight = \"4ms\"");
         assert_eq!(wrong, "5: in_flight is said twice, here and under [token]");
         let token = read("[token]\nin_flight = \"5ms\"").unwrap();
-        assert_eq!(token.policy.in_flight, Some(Nanos::from_millis(5)));
+        assert_eq!(token.policy.hand.in_flight, Some(Nanos::from_millis(5)));
     }
 }

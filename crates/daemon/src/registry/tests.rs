@@ -206,7 +206,7 @@ fn another_policy_holds_for_those_who_are_there() {
     assert_eq!((policy(&registry).kind.as_str(), policy(&registry).level), ("slo", Some(8)));
     let mut configuration = registry.configuration.clone();
     configuration.policy.kind = model::Kind::Gaps;
-    configuration.policy.quiet = Some(Nanos::from_micros(9));
+    configuration.policy.hand.quiet = Some(Nanos::from_micros(9));
     configuration.policy.tolerance = Some(70);
     let before = seat.bell();
     registry.configure(configuration);

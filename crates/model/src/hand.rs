@@ -1,7 +1,6 @@
-//! The dials that a person has set. They stay, whatever the controller of `slo` would make of them: in the product a dial of the
-//! configuration does the same.
+//! The dials that a person has set, in a configuration or for a simulation. They stay, whatever the controller of `slo` would make of them.
 
-use model::{Dials, Nanos};
+use crate::{Dials, Nanos};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hand {
