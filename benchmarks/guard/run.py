@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The guard on a GPU: what it covers, whether results stay the same, what it costs, how fast it stops, end to end.
 
-Five parts, each with a time of its own; a program that is lost costs its row and no other. Nothing of the card is set;
+Six parts, each with a time of its own; a program that is lost costs its row and no other. Nothing of the card is set;
 what is started is ended.
 
 Exit status: 0 if what was measured met its bars, 1 if not, 2 for wrong arguments, 125 if nothing could be measured.
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from guarding import cost, coverage, equality, phases, stops
+from guarding import cost, coverage, equality, phases, sampling, stops
 from guarding.bench import Bench
 from guarding.programs import Programs, stand_in
 
@@ -22,7 +22,9 @@ from guarding.programs import Programs, stand_in
 from sharing import machine, table
 from sharing.campaign import Drawn, Record
 
-PARTS = {"coverage": coverage, "equality": equality, "cost": cost, "stops": stops, "phases": phases}
+PARTS = {
+    "coverage": coverage, "equality": equality, "cost": cost, "sampling": sampling, "stops": stops, "phases": phases,
+}  # fmt: skip
 FAKE_BUDGET = 60.0
 
 

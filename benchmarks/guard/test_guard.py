@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 import run
-from guarding import cost, coverage, equality, runs, stops, verdicts
+from guarding import cost, coverage, equality, runs, sampling, stops, verdicts
 from guarding.runs import Runner, Task
 
 # isort: split
@@ -136,6 +136,15 @@ class Tables(unittest.TestCase):
         self.assertEqual((found["ratio"], found["low"], found["high"]), (0.98, 0.9, 0.99))
         self.assertEqual([met for *_, met in cost.judged(record)], [True])
 
+    def test_what_timing_takes_is_the_median_of_turns(self):
+        rows = [
+            {"row": "sampling", "training": "bert", "untimed": 100.0, "timed": timed} for timed in (90.0, 98.0, 98.5, 99.5)
+        ]
+        record = Record(rows=rows)
+        self.assertEqual(sampling.facts(record, "bert")["turns"], 4)
+        self.assertEqual([met for *_, met in sampling.judged(record)], [False])
+        self.assertEqual([met for *_, met in sampling.judged(Record(rows=rows[3:]))], [True])
+
     def test_an_operation_shows_what_the_prologue_adds(self):
         row = {"row": "cost-operation", "operation": "add", "plain": [10.0, 11.0, 12.0], "guarded": [12.0] * 3}
         self.assertIn("| 11.00 | 12.00 | +1.00 | 1.091 |", cost.markdown(Record(rows=[row])))
@@ -238,6 +247,7 @@ class Whole(unittest.TestCase):
         text = self.parts("cost")
         self.assertIn("| BERT, 32 x 128 | 100.00 | 100.00 | 1.000 | 1.000 to 1.000 | 4 | 98.0% |", text)
         self.assertIn("| product 8192³, fp16 | 100.00 |", text)
+        self.assertIn("| BERT, 32 x 128 | 1.0000 | 1.000 to 1.000 | 24 |", self.parts("sampling"))
 
     def test_bursts_beside_grids_and_trainings(self):
         text = self.parts("stops")

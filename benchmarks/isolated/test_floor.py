@@ -194,7 +194,7 @@ class Levers(unittest.TestCase):
 
     def test_it_pulls_nothing_where_there_is_nothing(self):
         self.make(0xD0, self.GROUP, 0xA06C, 1, status=0x1A)
-        for lever in ("set", "get", "preempt", "disable", "enable", "interleave", "mode"):
+        for lever in ("set", "get", "preempt", "disable", "bar", "enable", "interleave", "mode"):
             self.assertEqual(self.pull(lever, 1)[0], -2, lever)
         self.assertEqual(self.pull("channels"), (0, 0))
         self.assertEqual(self.pull("clocks")[0], -3)
@@ -216,6 +216,12 @@ class Levers(unittest.TestCase):
         words = struct.unpack("<134I", bytes(call.parameters))
         self.assertEqual((words[:3], words[6:9]), ((1, 2, 0), (self.CLIENT, self.CLIENT, 0)))
         self.assertEqual(words[70:73], (self.GROUP + 1, self.GROUP + 2, 0))
+
+    def test_barred_channels_are_disabled_and_let_run(self):
+        self.context()
+        self.assertEqual(self.pull("bar")[0], 0)
+        (call,) = self.calls()
+        self.assertEqual(struct.unpack("<134I", bytes(call.parameters))[:3], (1, 2, 1))
 
     def test_what_was_freed_is_left_alone(self):
         self.context()

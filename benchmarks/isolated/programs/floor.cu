@@ -3,7 +3,7 @@
 //
 //   floor FILE                                       FILE holds the words that the two sides share
 //   lever NAME VALUE                                 pulls one; what it said, and how long it took
-//   calls NAME N                                     the same N times; for disable, each is followed by enable
+//   calls NAME N                                     the same N times; for disable and bar, each is followed by enable
 //   load KIND BLOCK GRID                             endless grids of blocks of KIND, four in flight; count; gaps; stop
 //   bursts N LAUNCHES LOW HIGH PREPARE WAKE SECONDS  N bursts of so many launches of one 20 us block on every SM, LOW
 //                                                    to HIGH apart, fewer when the time is up
@@ -172,6 +172,8 @@ static long pull(const char *lever, uint64_t value = 0, double *took = nullptr, 
     return status;
 }
 
+static bool disables(const std::string &lever) { return lever == "disable" || lever == "bar"; }
+
 static void calls(std::istringstream &words) {
     std::string name;
     int count = 0;
@@ -183,7 +185,7 @@ static void calls(std::istringstream &words) {
         // Another value every time, so that none is skipped as what is already set.
         status |= pull(name.c_str(), i % 2 ? 1 : 2048, &took);
         first.push_back(took);
-        if (name == "disable") {
+        if (disables(name)) {
             status |= pull("enable", 0, &took);
             second.push_back(took);
         }
@@ -221,11 +223,11 @@ static void keep_gate(std::string lever) {
         if (word != seen) {
             seen = word;
             if (word) pull(lever.c_str());
-            else if (lever == "disable") pull("enable");
+            else if (disables(lever)) pull("enable");
         }
         __builtin_ia32_pause();
     }
-    if (lever == "disable") pull("enable");
+    if (disables(lever)) pull("enable");
 }
 
 static void ungate() {

@@ -144,7 +144,7 @@ static int is_compute_channel(const struct object *channel) {
     return 0;
 }
 
-// Disabled channels leave the GPU in the middle of a kernel, still take work, and run none.
+// Disabled channels leave the GPU in the middle of a kernel, still take work, and run none. Barred ones stay until somebody else has work.
 struct channel_list {
     uint8_t disable, pad[3];
     uint32_t count;
@@ -154,8 +154,8 @@ struct channel_list {
 };
 _Static_assert(sizeof(struct channel_list) == 536, "the driver's layout");
 
-static long disable_channels(int disable) {
-    struct channel_list list = {.disable = (uint8_t)disable};
+static long disable_channels(int disable, int let_run) {
+    struct channel_list list = {.disable = (uint8_t)disable, .let_run = (uint8_t)let_run};
     const struct object *file = NULL;
     for (int i = 0; i < count && list.count < 64; i++) {
         // A program of this folder has one context, hence one client with channels.
@@ -207,7 +207,8 @@ static long pull(const char *lever, uint64_t *value) {
     }
     uint32_t word = (uint32_t)*value;
     if (!strcmp(lever, "interleave")) return each_group(GROUP_SET_INTERLEAVE_LEVEL, &word, sizeof word);
-    if (!strcmp(lever, "disable") || !strcmp(lever, "enable")) return disable_channels(lever[0] == 'd');
+    if (!strcmp(lever, "bar")) return disable_channels(1, 1);
+    if (!strcmp(lever, "disable") || !strcmp(lever, "enable")) return disable_channels(lever[0] == 'd', 0);
     if (!strcmp(lever, "mode")) return set_preemption_mode(word);
     return NO_SUCH_LEVER;
 }

@@ -28,7 +28,7 @@ SLICES = (SHORT_SLICE, 200, DEFAULT_SLICE)
 WATCHED = ("watched-warp", "watched-large")
 
 # The slice, and which lever the best-effort side pulls when a burst begins.
-TRIED = tuple((size, lever) for size in (SHORT_SLICE, DEFAULT_SLICE) for lever in (None, "preempt", "disable"))
+TRIED = tuple((size, lever) for size in (SHORT_SLICE, DEFAULT_SLICE) for lever in (None, "preempt", "disable", "bar"))
 LEVELS = {LATENCY: 2, BEST_EFFORT: 0}
 BETWEEN_BLOCKS = 1
 
@@ -39,7 +39,7 @@ COPIES = (
     "memset:4", "memset:1048576",
 )  # fmt: skip
 HELD = (512, 2048, 8192)
-CALLS = ("get", "set", "preempt", "disable")
+CALLS = ("get", "set", "preempt", "disable", "bar")
 CALLED_UNDER = (None, USUAL, ("stream", 20))
 
 # Seconds: for the bursts of a row at most, and beyond that until a process counts as lost.

@@ -11,6 +11,7 @@ KINDS = {
 }  # fmt: skip
 LEVERS = {
     None: "", "preempt": ", PREEMPT at the burst's start", "disable": ", DISABLE_CHANNELS at the burst's start",
+    "bar": ", DISABLE_CHANNELS at the burst's start, what runs let run",
     "interleave": ", interleave level high for the latency side, low for the other",
     "mode": ", switched between blocks only (CTA mode)",
 }  # fmt: skip
@@ -171,6 +172,7 @@ def two(record):
 def calls(record):
     titles = {
         "get": "GET_TIMESLICE", "set": "SET_TIMESLICE", "preempt": "PREEMPT, waiting", "disable": "DISABLE_CHANNELS",
+        "bar": "DISABLE_CHANNELS, what runs let run",
     }  # fmt: skip
     loads = [load[0] if load else None for load in CALLED_UNDER]
     rows = []
@@ -178,7 +180,7 @@ def calls(record):
         found = [record.find("calls", beside=beside, name=name) for beside in loads]
         if any(found):
             rows.append((titles[name], *(called(row, "us") for row in found)))
-        if name == "disable" and any(found):
+        if name in ("disable", "bar") and any(found):
             rows.append(("the same, to enable", *(called(row, "enable_us") for row in found)))
     headings = ("call", *(f"under {KINDS[beside]}" if beside else "idle: p50 / p99, µs" for beside in loads))
     return titled("How long the calls take", headings, rows)

@@ -32,6 +32,8 @@ pub struct Outlook {
     pub deadline: Option<Nanos>,
     /// Whether that request is to be seen as it is alone.
     pub solo: bool,
+    /// Whether its requests are handed over as a whole, so that there are no gaps in them.
+    pub whole: bool,
 }
 
 /// A latency tenant that is here and alive.
@@ -60,6 +62,7 @@ impl Default for Outlook {
             spell: nought,
             deadline: None,
             solo: false,
+            whole: false,
         }
     }
 }
@@ -79,6 +82,7 @@ pub(crate) struct Foreseen {
 }
 
 const SOLO: u64 = 1;
+const WHOLE: u64 = 2;
 
 impl Foreseen {
     #[inline]
@@ -91,7 +95,7 @@ impl Foreseen {
             (&self.lull, outlook.lull.0),
             (&self.spell, outlook.spell.0),
             (&self.deadline, outlook.deadline.map_or(0, |deadline| deadline.0.max(1))),
-            (&self.flags, if outlook.solo { SOLO } else { 0 }),
+            (&self.flags, u64::from(outlook.solo) * SOLO | u64::from(outlook.whole) * WHOLE),
         ];
         words.into_iter().for_each(|(place, word)| place.store(word, Ordering::Relaxed));
     }
@@ -99,7 +103,7 @@ impl Foreseen {
     #[inline]
     pub(crate) fn read(&self) -> Outlook {
         let of = |word: &AtomicU64| Nanos(word.load(Ordering::Relaxed));
-        let deadline = of(&self.deadline);
+        let (deadline, flags) = (of(&self.deadline), self.flags.load(Ordering::Relaxed));
         Outlook {
             next: Forecast { early: of(&self.early), likely: of(&self.likely) },
             busy_until: of(&self.busy_until),
@@ -107,7 +111,8 @@ impl Foreseen {
             lull: of(&self.lull),
             spell: of(&self.spell),
             deadline: (deadline != Nanos::ZERO).then_some(deadline),
-            solo: self.flags.load(Ordering::Relaxed) & SOLO != 0,
+            solo: flags & SOLO != 0,
+            whole: flags & WHOLE != 0,
         }
     }
 }

@@ -9,10 +9,13 @@
 //! * **Off** only for a wait that lasts longer than the lever takes to act: what is over before gains nothing by it. How long a
 //!   request will last is not known. If most of this tenant's last longer than the lever takes, it is pulled at once. If not, it is
 //!   waited for as long as the lever takes: for a request that has lasted so long it is pulled then, and whatever becomes
-//!   of it, no more than twice the price was paid that foresight would have paid. Requests that follow each other are waited for as
-//!   one, a spell: on an H200 one of 0.6 ms that finds the GPU with somebody else pays half as much again, and where requests wait
-//!   in line a spell has a dozen of them. But only if there are two or more on average: the request for which the lever is pulled pays
-//!   for that about as much as the next one is spared.
+//!   of it, no more than twice the price was paid that foresight would have paid.
+//! * A request that is handed over **as a whole**, as a graph is, has no gaps for anybody to come back in. It was given the GPU by a switch, and
+//!   all that the lever does for it is to make it wait again: on an H200 170 to 190 µs, while the driver takes others out of the round.
+//!   For such the lever is pulled if they last twice as long as it takes, for what comes behind them.
+//! * Requests that **follow each other** are waited for as one, a spell: one of 0.6 ms that finds the GPU with somebody else pays half as
+//!   much again, and where requests wait in line a spell has a dozen of them. But only if there are two or more on average: the request for
+//!   which the lever is pulled pays for that about as much as the next one is spared.
 //! * **On** again when the policy says so, but not for a gap inside a request: there is at most one stop and one resumption for
 //!   each. Nor is a gap a reason to stay when a request has begun: the next would be one to leave.
 //! * **On**, under `slo`, beside what lasts for a second: that is no request but a tenant that is never idle, of which nobody will ever
@@ -38,6 +41,8 @@ pub struct Aside {
 /// Who is off stays off for so long after a request, whatever the policy's own quiet window: requests that waited for each other follow each
 /// other sooner than that, and to come and go between them costs more than the GPU has time for.
 pub const SHORTEST: Nanos = Nanos::from_micros(100);
+/// What is handed over in no more calls than this is handed over as a whole: what it works on, a graph, and what came of it.
+pub const WHOLE: u64 = 4;
 /// What lasts so long is no request.
 pub const ENDLESS: Nanos = Nanos::from_millis(1_000);
 
@@ -63,8 +68,9 @@ pub fn settle(view: &View, decision: &Decision, seat: u32, off: bool, lever: Nan
         return Aside { off, again };
     }
     let lasts = requests.last.unwrap_or_else(|| decision.again.since(view.now));
-    let off = lasts >= lever;
-    let worth_at = if off { Nanos::MAX } else { requests.youngest.map_or(Nanos::MAX, |since| since + lever) };
+    let worth = if requests.are_whole { lever.scaled(2, 1) } else { lever };
+    let off = lasts >= worth;
+    let worth_at = if off { Nanos::MAX } else { requests.youngest.map_or(Nanos::MAX, |since| since + worth) };
     Aside { off, again: again.min(worth_at) }
 }
 
@@ -80,6 +86,8 @@ struct Requests {
     last: Option<Nanos>,
     /// When the last of them began.
     youngest: Option<Nanos>,
+    /// Whether there are some, and none has gaps in it.
+    are_whole: bool,
     /// Whether there are some, and each has lasted so long that it is none; and when that will be.
     are_endless: bool,
     endless_at: Nanos,
@@ -88,14 +96,15 @@ struct Requests {
 impl Requests {
     fn of(view: &View) -> Requests {
         let active = view.latency.iter().filter_map(|tenant| match tenant.activity {
-            Activity::Active { since } => Some((since, stretch(tenant))),
+            Activity::Active { since } => Some((since, tenant)),
             Activity::Idle { .. } => None,
         });
-        let last = active.clone().map(|(since, usual)| view.now.since(since).max(usual)).max();
-        let youngest = active.map(|(since, _)| since).max();
+        let last = active.clone().map(|(since, tenant)| view.now.since(since).max(stretch(tenant))).max();
+        let youngest = active.clone().map(|(since, _)| since).max();
+        let are_whole = last.is_some() && active.clone().all(|(_, tenant)| tenant.whole);
         let forgiven = youngest.filter(|_| view.dials.kind == Kind::Slo);
         let are_endless = forgiven.is_some_and(|since| view.now.since(since) >= ENDLESS);
         let endless_at = forgiven.map_or(Nanos::MAX, |since| since + ENDLESS);
-        Requests { last, youngest, are_endless, endless_at }
+        Requests { last, youngest, are_whole, are_endless, endless_at }
     }
 }

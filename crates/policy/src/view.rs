@@ -34,6 +34,8 @@ pub struct Latency {
     pub lull: Nanos,
     /// How long its requests follow each other with no longer pauses, on average; nought: not known.
     pub spell: Nanos,
+    /// Whether its requests are handed over as a whole, so that there are no gaps in them; `false`: not known.
+    pub whole: bool,
     /// When the request in progress must be answered.
     pub deadline: Option<Nanos>,
     /// Whether the request in progress, or the next one when there is none, was chosen to be seen alone.

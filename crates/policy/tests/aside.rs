@@ -50,6 +50,17 @@ fn for_others_it_is_waited_as_long_as_the_lever_takes() {
 }
 
 #[test]
+fn for_requests_without_gaps_the_lever_is_pulled_if_they_last_twice_as_long_as_it_takes() {
+    let graph = |usual| vec![Latency { whole: true, ..request(us(10), usual)[0] }];
+    for (usual, off) in [(us(1_199), false), (us(1_200), true)] {
+        assert_eq!(aside(&scene(Kind::Strict, graph(usual)), false).off, off, "{usual:?}");
+    }
+    let mut two = graph(us(800));
+    two.push(Latency { seat: 1, ..active(1, NOW - us(10)) });
+    assert!(aside(&scene(Kind::Strict, two), false).off, "the other has gaps");
+}
+
+#[test]
 fn short_requests_that_follow_each_other_are_waited_for_as_one() {
     let spell = |spell| vec![Latency { spell, ..request(us(10), us(400))[0] }];
     assert!(aside(&scene(Kind::Strict, spell(us(4_000))), false).off);

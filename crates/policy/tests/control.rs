@@ -151,9 +151,13 @@ fn other_sms_are_tried_where_an_objective_leaves_room_for_that() {
 
 /// Lets nobody in below a level; from there on best-effort work is there, and does harm or not.
 fn starved_until(level: u32, harm: u32, domain: Domain) -> (State, Dials) {
+    starved_for(2_000, level, harm, domain)
+}
+
+fn starved_for(looks: u32, level: u32, harm: u32, domain: Domain) -> (State, Dials) {
     let mut plant = Plant { slo: Some(us(2_400)), ..Plant::new(vec![0; LEVELS as usize]) };
     let (mut dials, mut state) = (dials(Kind::Slo), State::default());
-    for _ in 0..2_000 {
+    for _ in 0..looks {
         let is_in = state.level() >= level || dials.beside >= us(200);
         (plant.best_effort, plant.kept_away) = if is_in { (300, false) } else { (0, true) };
         plant.cost = vec![if is_in { harm } else { 0 }; LEVELS as usize];
@@ -173,6 +177,15 @@ fn who_is_kept_away_is_let_in_as_far_as_that_is_borne() {
     assert_eq!(dials.beside, us(400), "the hardware may have it");
     let (_, dials) = starved_until(LEVELS, 300, Domain::Isolated);
     assert_eq!(dials.beside, us(0), "it did harm");
+}
+
+#[test]
+fn nothing_is_learned_by_waiting_where_nobody_is() {
+    let (rise, settled) = (LEVELS - START, 5);
+    let (_, dials) = starved_for(rise + settled, LEVELS, 0, Domain::Isolated);
+    assert_eq!(dials.beside, us(400), "one look for each level, and a few to begin with");
+    let (state, _) = starved_for(settled - 1, LEVELS, 0, Domain::Isolated);
+    assert_eq!(state.level(), START, "one that has been away for a moment has not been kept away");
 }
 
 #[test]

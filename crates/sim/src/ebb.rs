@@ -160,6 +160,7 @@ impl Known {
             usual: self.median,
             lull: self.lull,
             spell: self.arrivals.spell(),
+            whole: facts.calls <= aside::WHOLE,
             deadline: facts.due.zip(facts.slo).map(|(due, slo)| due + slo),
             solo: self.alone,
         }

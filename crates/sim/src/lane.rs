@@ -193,6 +193,7 @@ impl Lane {
             due: None,
             queued: 0,
             busy_until: Nanos::ZERO,
+            calls: self.score.calls(),
             step: 0,
             next_call: None,
             next_due: self.next_due(),

@@ -67,6 +67,8 @@ pub struct Facts {
     pub queued: u32,
     /// Latency: when what it has launched so far will have run.
     pub busy_until: Nanos,
+    /// By how many calls a job is launched.
+    pub calls: u64,
     /// The launch that comes next, counted in the job, if one is under way.
     pub step: u32,
     /// Latency: in a gap inside a request. The future: when the host's next launch call ends it.

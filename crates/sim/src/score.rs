@@ -105,6 +105,12 @@ impl Score {
         self.syncs.get(self.syncs.partition_point(|&sync| sync <= kernel)).copied()
     }
 
+    /// How many launch calls there are.
+    pub fn calls(&self) -> u64 {
+        let calls = if self.graph { self.syncs.len() + 1 } else { self.kernels() };
+        calls as u64
+    }
+
     /// The launch call that brings this kernel: a graph is called for once between two waits of the host.
     pub fn called_with(&self, kernel: usize) -> usize {
         if !self.graph {

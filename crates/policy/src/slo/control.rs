@@ -15,8 +15,8 @@
 //! nor a slow one that it is guilty: the level stays, and does not run up to a height that nobody has tried (which would be
 //! paid for when best-effort work comes back). But where it is kept away, by this very level, its absence is no accident: a tenant whose
 //! requests follow each other without a pause would otherwise keep everybody out for ever, whatever it bears. Then the level rises
-//! until it lets somebody in, which is the first that can do any harm. In the isolated domain none does; at the top, best-effort
-//! work is left to the hardware there.
+//! until it lets somebody in, which is the first that can do any harm; and since none before it can, nothing is learned by waiting at
+//! each. In the isolated domain none lets anybody in; at the top, best-effort work is left to the hardware there.
 //!
 //! **It comes to rest.** A controller that only goes up and down would never stop doing so: each time it climbs to the level that
 //! is too much, finds out, falls, and climbs again. So it remembers which level was too much, and stays below. Things may
@@ -98,6 +98,8 @@ pub struct State {
     requests: u32,
     looks: u32,
     fell: bool,
+    /// For how many looks somebody has been kept away and nobody was there.
+    absent: u32,
     /// How much of the slack was spent at the last look.
     spent: u32,
     /// The lowest level that was too much ([`LEVELS`]: none), and for how many looks it is not tried again.
@@ -129,6 +131,7 @@ impl Default for State {
             requests: 0,
             looks: 0,
             fell: false,
+            absent: 0,
             spent: 0,
             too_much: LEVELS,
             penance: 0,
@@ -188,6 +191,7 @@ impl State {
         let kept_away = heard.clone().any(|report| report.kept_away);
         let worst = heard.clone().filter_map(spent).max();
         let (Some(worst), true) = (worst, present || kept_away) else { return state };
+        state.absent = if present { 0 } else { state.absent.saturating_add(1) };
         let fewest = heard.filter(|report| spent(report).is_some()).map(|report| report.requests).min();
         state.requests = state.requests.saturating_add(fewest.unwrap_or(0));
         let recovers = worst < state.spent;
@@ -197,20 +201,22 @@ impl State {
             NEAR.. if state.looks < SETTLE || recovers || !present => state,
             NEAR.. => state.fall(),
             FAR..NEAR => state,
-            ..FAR if domain == Domain::Isolated && !present && state.is_at_the_top() => {
+            ..FAR
+                if domain == Domain::Isolated
+                    && !present
+                    && state.level + 1 == LEVELS
+                    && state.is_tried() =>
+            {
                 State { left: true, ..state }
             }
             ..FAR => state.rise(),
         }
     }
 
-    /// Whether there is nothing bolder, and that for long enough to know what it costs.
-    fn is_at_the_top(&self) -> bool {
-        self.level + 1 == LEVELS && self.is_tried()
-    }
-
+    /// Whether it is known what the level costs: enough was seen of it, or it costs nothing, there being nobody.
     fn is_tried(&self) -> bool {
-        self.looks >= REST && self.requests >= EVIDENCE
+        let seen = self.looks >= REST && self.requests >= EVIDENCE;
+        seen || self.absent >= REST
     }
 
     fn fall(self) -> State {

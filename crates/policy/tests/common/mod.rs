@@ -26,6 +26,7 @@ pub fn latency(seat: u32) -> Latency {
         usual: Nanos::ZERO,
         lull: Nanos::ZERO,
         spell: Nanos::ZERO,
+        whole: false,
         deadline: None,
         solo: false,
     }
@@ -120,13 +121,25 @@ pub fn any_latency() -> impl Strategy<Value = Latency> {
         any_forecast(),
         [nanos(), nanos(), nanos(), nanos()],
         proptest::option::of(nanos()),
-        proptest::bool::weighted(0.1),
+        [0.1, 0.5].map(proptest::bool::weighted),
     );
-    (0u32..4, 0u32..=9, any_activity(), rest).prop_map(
-        |(seat, priority, activity, (busy_until, next, [slack, usual, lull, spell], deadline, solo))| {
-            Latency { seat, priority, activity, busy_until, next, slack, usual, lull, spell, deadline, solo }
-        },
-    )
+    (0u32..4, 0u32..=9, any_activity(), rest).prop_map(|(seat, priority, activity, rest)| {
+        let (busy_until, next, [slack, usual, lull, spell], deadline, [solo, whole]) = rest;
+        Latency {
+            seat,
+            priority,
+            activity,
+            busy_until,
+            next,
+            slack,
+            usual,
+            lull,
+            spell,
+            whole,
+            deadline,
+            solo,
+        }
+    })
 }
 
 pub fn any_best_effort() -> impl Strategy<Value = BestEffort> {

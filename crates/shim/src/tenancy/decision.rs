@@ -97,6 +97,7 @@ const NOBODY: Latency = Latency {
     usual: Nanos::ZERO,
     lull: Nanos::ZERO,
     spell: Nanos::ZERO,
+    whole: false,
     deadline: None,
     solo: false,
 };
@@ -129,6 +130,7 @@ fn in_view(tenant: LatencySeat) -> Latency {
         usual: tenant.usual,
         lull: tenant.outlook.lull,
         spell: tenant.outlook.spell,
+        whole: tenant.outlook.whole,
         deadline: tenant.outlook.deadline,
         solo: tenant.outlook.solo,
     }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use board::{Experience, Outlook, Seat, Spans};
 use forecast::{Arrivals, Sketch, Solo};
 use model::{Forecast, Nanos};
+use policy::aside::WHOLE;
 use policy::slo::{self, Aim, Report, Typical};
 
 /// Percentiles are told once in so many requests: to find them takes longer than a request should wait for.
@@ -32,6 +33,9 @@ struct State {
     solo: Solo,
     /// Whether somebody else was on the GPU when the request began.
     company: bool,
+    /// How often work had been handed over when the request began, and whether the last one was handed over as a whole.
+    calls: u64,
+    whole: bool,
     /// Whether the request under way, or the next one, is to be seen alone.
     chosen: bool,
     requests: u64,
@@ -50,6 +54,8 @@ impl Prospect {
             arrivals: Arrivals::new(),
             solo: Solo::new(),
             company: false,
+            calls: 0,
+            whole: false,
             chosen: false,
             requests: 0,
             limit: None,
@@ -67,10 +73,11 @@ impl Prospect {
         Some(u16::try_from(ratio).unwrap_or(u16::MAX).max(1))
     }
 
-    /// A request begins.
-    pub fn began(&self, seat: &Seat, now: Nanos) {
+    /// A request begins; `calls`: how often work has been handed over so far.
+    pub fn began(&self, seat: &Seat, now: Nanos, calls: u64) {
         let Ok(mut state) = self.state.try_lock() else { return };
         state.arrivals.began(now);
+        state.calls = calls;
         state.company = has_company(seat, now);
         let deadline = state.limit.map(|limit| now + limit);
         // When it launches something next is not known: at any moment.
@@ -82,16 +89,18 @@ impl Prospect {
             spell: state.arrivals.spell(),
             deadline,
             solo: state.chosen,
+            whole: state.whole,
         });
     }
 
     /// It is over, and the process idle.
-    pub fn ended(&self, seat: &Seat, now: Nanos, took: Nanos) {
+    pub fn ended(&self, seat: &Seat, now: Nanos, took: Nanos, calls: u64) {
         let Ok(mut state) = self.state.try_lock() else { return };
         let dials = seat.board().dials();
         let alone = !state.company && !has_company(seat, now);
         state.solo.observe(took, alone);
         state.arrivals.ended(now);
+        state.whole = calls.wrapping_sub(state.calls) <= WHOLE;
         state.chosen = state.solo.wants_the_next_alone(dials.solo_share);
         if state.requests.is_multiple_of(TOLD_EVERY) {
             state.consider(seat);
@@ -108,6 +117,7 @@ impl Prospect {
             spell: state.arrivals.spell(),
             deadline: None,
             solo: state.chosen,
+            whole: state.whole,
         });
     }
 }

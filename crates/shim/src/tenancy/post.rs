@@ -506,7 +506,7 @@ impl Post {
                 self.tell_at(at, What::Request { lasted, late, objective, slowdown_permille });
                 if let Some(since) = idle {
                     self.tell_at(at, What::Idle { lasted: at.since(since) });
-                    self.prospect.ended(seat, at, at.since(since));
+                    self.prospect.ended(seat, at, at.since(since), self.bursts.work());
                     self.end(seat, at, since);
                 }
             }
@@ -526,7 +526,7 @@ impl Post {
         if self.raise.is_on() {
             seat.wake_unsuspecting();
         }
-        self.prospect.began(seat, at);
+        self.prospect.began(seat, at, self.bursts.work());
     }
 
     /// The process is idle, unless another thread has begun meanwhile and was told of first.
