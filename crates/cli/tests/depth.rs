@@ -248,16 +248,41 @@ fn who_has_sms_beside_a_request_goes_on_with_its_copies() {
     assert!(confined > MANY / 4, "{confined}");
 }
 
-/// How many launches were made on so many hundredths of the SMs.
-fn confined_when_stopped_again_and_again(mix: Mix, share: u32) -> i128 {
+/// A daemon of the shared domain with these dials set, and the program under it. Every launch waits for its twin, so that all of them can be
+/// stopped, however soon the stop comes.
+fn begun(mix: Mix, dials: &str) -> (Runtime, Program) {
     let runtime = Runtime::new();
     fs::create_dir_all(runtime.path().join("ebb")).unwrap();
-    let policy = format!("[policy]\nbeside = \"0us\"\nconfine = {share}\n");
-    let configuration = format!("schema_version = 1\ndomain = \"shared\"\nmps = false\n{policy}");
+    let configuration = format!("schema_version = 1\ndomain = \"shared\"\nmps = false\n[policy]\n{dials}");
     fs::write(runtime.path().join("ebb/ebb.toml"), configuration).unwrap();
-    // Every launch waits for its twin, so that all of them can be stopped, however soon the stop comes.
-    let mut program = Program::start(&runtime, &[(VARIABLE, mix.word()), ("EBB_GUARD", "now")]);
+    let program = Program::start(&runtime, &[(VARIABLE, mix.word()), ("EBB_GUARD", "now")]);
     assert_eq!(program.hear().as_deref(), Some("begun"));
+    (runtime, program)
+}
+
+#[test]
+fn who_can_be_stopped_in_time_goes_on_beside_requests_that_leave_no_pause() {
+    let (runtime, mut program) = begun(Mix::Few, "beside = \"10ms\"\n");
+    let launches = || {
+        let seat = runtime.seats().into_iter().find(|seat| seat["class"].text() == "best-effort");
+        seat.map_or(0, |seat| seat["counters"]["launches"].number())
+    };
+    let server = Server::sit(&runtime, Domain::Shared);
+    server.expect(Duration::from_millis(100));
+    let before = launches();
+    for _ in 0..STOPS {
+        server.request(STOPPED);
+    }
+    let beside = launches() - before;
+    program.end();
+    assert_eq!(program.hear().as_deref(), Some("handed over"));
+    assert_eq!(program.hear().as_deref(), Some("right"));
+    assert!(beside > MANY, "{beside}");
+}
+
+/// How many launches were made on so many hundredths of the SMs.
+fn confined_when_stopped_again_and_again(mix: Mix, share: u32) -> i128 {
+    let (runtime, mut program) = begun(mix, &format!("beside = \"0us\"\nconfine = {share}\n"));
     let seat = || runtime.seats().into_iter().find(|seat| seat["class"].text() == "best-effort");
     let server = Server::sit(&runtime, Domain::Shared);
     for _ in 0..STOPS {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use board::link::{self, Registration};
-use board::{Gpu, Label, Seat};
+use board::{Gpu, Label, Outlook, Seat};
 use model::{Class, Domain, Nanos};
 
 use crate::common::runtime::{PATIENCE, Runtime};
@@ -75,6 +75,13 @@ impl Server {
             link::register(&socket, &registration, Nanos::from_millis(5_000)).unwrap();
         assert_eq!((board.domain(), granted.class), (domain, Class::Latency));
         Server { seat: board.sit(granted.place).unwrap(), _connection: connection }
+    }
+
+    /// Says that each of its requests may be delayed by so much.
+    #[allow(dead_code, reason = "not every test has a use for it")]
+    pub fn expect(&self, slack: Duration) {
+        let slack = Nanos(slack.as_nanos() as u64);
+        self.seat.say_outlook(Outlook { slack, ..Outlook::default() });
     }
 
     /// A request that lasts so long. It is believed to have work as long as it shows life.
