@@ -95,7 +95,7 @@ impl Foreseen {
             (&self.lull, outlook.lull.0),
             (&self.spell, outlook.spell.0),
             (&self.deadline, outlook.deadline.map_or(0, |deadline| deadline.0.max(1))),
-            (&self.flags, u64::from(outlook.solo) * SOLO | u64::from(outlook.whole) * WHOLE),
+            (&self.flags, (u64::from(outlook.solo) * SOLO) | (u64::from(outlook.whole) * WHOLE)),
         ];
         words.into_iter().for_each(|(place, word)| place.store(word, Ordering::Relaxed));
     }

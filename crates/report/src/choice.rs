@@ -1,9 +1,9 @@
 //! Which of several ways to run ebb is the better one for a scenario.
 //!
-//! First come the ways that lose no more than one point of SLO attainment against alone; among them the better one gives
-//! best-effort work more of its ideal. Where none keeps that, or no SLO is known, the better one has less p99 over
-//! alone. Of several latency tenants the one that fares worst counts. What is equal in this is decided by the other
-//! figure, and then by the order of modes.
+//! Requests come first, as they do in what is measured. Ahead are the ways under which they run as if alone: no more than one point of SLO attainment is
+//! lost against alone, and p99 is at most a twentieth more. Among these the better one gives best-effort work more of its ideal. Where none
+//! is like that, those that lose no more than the point come first, and the better one has less p99 over alone. Of several
+//! latency tenants the one that fares worst counts. What is equal in this is decided by the other figure, and then by the order of modes.
 //!
 //! The choice is made by the very runs whose figures are shown afterwards. So it has luck on its side, the more the
 //! closer the ways are and the more of them there are.
@@ -17,6 +17,8 @@ use crate::view::{Scenario, overhead};
 
 /// How much of the SLO attainment alone may be lost, with room for what sums of shares are off by.
 const KEPT: f64 = 0.01 + 1e-9;
+/// Up to so many times the p99 alone, requests are as if alone.
+const AS_IF_ALONE: f64 = 1.05 + 1e-9;
 
 /// What a choice goes by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,16 +42,20 @@ impl Standing {
         self.lost.is_some_and(|lost| lost <= KEPT)
     }
 
+    fn is_as_if_alone(&self) -> bool {
+        self.keeps() && self.over_alone <= AS_IF_ALONE
+    }
+
     /// The better one is less.
     fn order(&self, other: &Standing) -> Ordering {
         let gain = |standing: &Standing| standing.of_ideal.unwrap_or(f64::NEG_INFINITY);
         let by_gain = gain(other).total_cmp(&gain(self));
         let by_cost = self.over_alone.total_cmp(&other.over_alone);
-        match (self.keeps(), other.keeps()) {
-            (true, true) => by_gain.then(by_cost),
-            (false, false) => by_cost.then(by_gain),
-            (kept, _) => other.keeps().cmp(&kept),
+        if self.is_as_if_alone() && other.is_as_if_alone() {
+            return by_gain.then(by_cost);
         }
+        let rank = |standing: &Standing| (standing.is_as_if_alone(), standing.keeps());
+        rank(other).cmp(&rank(self)).then(by_cost).then(by_gain)
     }
 }
 
@@ -79,11 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn among_those_that_keep_the_slo_the_one_that_gives_more() {
-        assert!(beats(standing(1.2, 0.009, 0.9), standing(1.0, 0.0, 0.8)));
+    fn where_requests_are_as_if_alone_the_one_that_gives_more() {
+        assert!(beats(standing(1.04, 0.009, 0.9), standing(1.0, 0.0, 0.8)));
         // Just a point is kept, however it was subtracted.
-        assert!(beats(standing(1.2, 1.0 - 0.99, 0.9), standing(1.0, 0.0, 0.8)));
-        assert!(beats(standing(1.0, 0.0, 0.8), standing(1.2, 0.0, 0.8)));
+        assert!(beats(standing(1.05, 1.0 - 0.99, 0.9), standing(1.0, 0.0, 0.8)));
+        assert!(beats(standing(1.0, 0.0, 0.8), standing(1.04, 0.0, 0.8)));
+        assert!(beats(standing(1.04, 0.0, 0.1), standing(1.06, 0.0, 0.9)), "they are not");
     }
 
     #[test]
@@ -93,7 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn where_none_keeps_it_the_one_that_costs_less() {
+    fn where_none_is_the_one_that_costs_less() {
+        assert!(beats(standing(1.1, 0.0, 0.3), standing(1.2, 0.0, 0.9)));
         assert!(beats(standing(1.5, 0.05, 0.3), standing(1.6, 0.02, 0.9)));
         assert!(beats(standing(1.5, 0.05, 0.3), standing(f64::INFINITY, 0.5, 0.9)));
         assert!(beats(standing(1.5, 0.05, 0.4), Standing { of_ideal: None, ..standing(1.5, 0.05, 0.0) }));
