@@ -26,6 +26,10 @@ pub struct Together {
     pub ideal: Option<f64>,
     /// One over the other.
     pub of_ideal: Option<Estimate>,
+    /// The rates of the best-effort tenants over those alone, over the share of time that the latency tenants, alone,
+    /// leave idle; of several, the mean by the share for which each keeps the GPU busy alone. This ideal slows everybody
+    /// down by the time that belongs to requests, also one that has other things to do meanwhile.
+    pub of_left: Option<Estimate>,
     /// The share of the counted time for which the work that was finished keeps the GPU busy. `None` in the mode
     /// `alone`, whose tenants run one after another.
     pub busy: Option<f64>,
@@ -63,13 +67,10 @@ pub(super) fn figures(
         parts.as_ref().and_then(|parts| combine(parts, of))
     };
     let best = if mode == ALONE { None } else { over(&shares, |parts| parts.iter().sum()) };
-    let ideal = view.idle_alone().zip(uses).map(|(idle, uses)| idle.min(uses.iter().sum()));
-    let ideal = ideal.filter(|ideal| *ideal > 0.0 && !best_effort.is_empty());
-    let of_ideal = best.zip(ideal).map(|(best, ideal)| Estimate {
-        value: best.value / ideal,
-        low: best.low / ideal,
-        high: best.high / ideal,
-    });
+    let bounds = view.idle_alone().zip(uses.map(|uses| uses.iter().sum::<f64>()));
+    let bounds = bounds.filter(|(idle, used)| *idle > 0.0 && *used > 0.0);
+    let ideal = bounds.map(|(idle, used)| idle.min(used));
+    let left = bounds.map(|(idle, used)| idle * used);
     Together {
         worst_overhead: over(&overheads, |parts| parts.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
         mean_overhead: over(&overheads, |parts| mean(parts.iter().copied())),
@@ -77,7 +78,8 @@ pub(super) fn figures(
         mean_attainment: over(&attainments, |parts| mean(parts.iter().copied())),
         best_effort: best,
         ideal,
-        of_ideal,
+        of_ideal: part_of(ideal, best),
+        of_left: part_of(left, best),
         busy: view.busy(mode),
         right: latency.iter().all(|(figures, _)| figures.wrong == 0)
             && best_effort.iter().all(|(figures, _)| figures.wrong == 0),
@@ -90,6 +92,11 @@ fn combine(parts: &[(f64, &[f64])], of: fn(&[f64]) -> f64) -> Option<Estimate> {
     let count = parts.iter().map(|(_, rounds)| rounds.len()).min().filter(|count| *count > 0)?;
     let round = |n: usize| of(&parts.iter().map(|(_, rounds)| rounds[n]).collect::<Vec<_>>());
     Some(Estimate::new(of(&values), &(0..count).map(round).collect::<Vec<_>>()))
+}
+
+fn part_of(whole: Option<f64>, part: Option<Estimate>) -> Option<Estimate> {
+    let (whole, Estimate { value, low, high }) = whole.zip(part)?;
+    Some(Estimate { value: value / whole, low: low / whole, high: high / whole })
 }
 
 impl View<'_> {

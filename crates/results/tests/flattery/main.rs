@@ -1,6 +1,7 @@
 //! Every way to flatter a result that somebody has fallen for, each with data that shows it. A test here fails if the
 //! figures make the mistake it is named for.
 
+mod left;
 mod stage;
 
 use model::Nanos;
