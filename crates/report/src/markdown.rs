@@ -108,6 +108,8 @@ fn headline(text: &mut String, view: &View) {
         "worst",
         "best-effort of ideal, mean",
         "worst",
+        "of left, mean",
+        "worst",
         "wrong results",
     ];
     row(text, &heads);
@@ -125,11 +127,13 @@ fn headline(text: &mut String, view: &View) {
             if summary.overloaded > 0 {
                 worst = OVERLOAD.into();
             }
-            let ([lost, most], [share, least]) =
-                (show(summary.lost, points), show(summary.of_ideal, percent));
             let (suite, mode, cases) = (plain(suite.name), name(mode), count(summary.cases));
-            let (overloaded, wrong) = (count(summary.overloaded), count(summary.wrong));
-            row(text, &[suite, mode, cases, ratio, worst, overloaded, lost, most, share, least, wrong]);
+            let mut cells = vec![suite, mode, cases, ratio, worst, count(summary.overloaded)];
+            cells.extend(show(summary.lost, points));
+            cells.extend(show(summary.of_ideal, percent));
+            cells.extend(show(summary.of_left, percent));
+            cells.push(count(summary.wrong));
+            row(text, &cells);
         }
     }
 }
@@ -181,6 +185,7 @@ fn the_scenario(text: &mut String, scenario: &Scenario) {
         "within SLO",
         "best-effort, /s",
         "of ideal",
+        "of left",
         "wrong results",
     ];
     row(text, &heads);
@@ -225,6 +230,7 @@ fn cells(scenario: &Scenario, mode: &ModeFigures, tenant: Option<&Latency>) -> V
     let rates: Vec<String> = wanted.map(|tenant| three(tenant.rate.value)).collect();
     cells.push(if rates.is_empty() { NONE.into() } else { rates.join(", ") });
     cells.push(or_none(mode.together.of_ideal, percent));
+    cells.push(or_none(mode.together.of_left, percent));
     cells.push(count(mode.best_effort.iter().map(|tenant| tenant.wrong).sum()));
     cells
 }

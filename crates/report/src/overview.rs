@@ -24,7 +24,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-pub const FIGURES: [&str; 9] = [
+pub const FIGURES: [&str; 11] = [
     "cases",
     "p99 over alone, mean",
     "worst",
@@ -32,6 +32,8 @@ pub const FIGURES: [&str; 9] = [
     "SLO points lost, mean",
     "worst",
     "of ideal, mean",
+    "worst",
+    "of left, mean",
     "worst",
     "wrong",
 ];
@@ -109,8 +111,10 @@ pub fn choices(view: &View) -> Option<Table> {
         "p99 over alone",
         "SLO points lost",
         "of ideal",
+        "of left",
         "in the other: p99 over alone",
         "of ideal",
+        "of left",
     ];
     let title = "The better domain for each scenario".to_owned();
     (!rows.is_empty()).then_some(Table { title, heads, words: 3, rows })
@@ -185,29 +189,31 @@ impl<'s, 'a> Choice<'s, 'a> {
     fn cells(&self, before_policy: &str) -> Vec<String> {
         let record = self.scenario.record;
         let of = |mode: &str| figures(&Summary::of([self.scenario], mode));
-        let [_, _, cost, _, _, lost, _, gain, _] = of(self.better);
-        let [other_cost, other_gain] = self.other.map_or([NONE, NONE].map(str::to_owned), |other| {
-            let [_, _, cost, _, _, _, _, gain, _] = of(other);
-            [cost, gain]
+        let [_, _, cost, _, _, lost, _, gain, _, left, _] = of(self.better);
+        let in_the_other = self.other.map_or([NONE; 3].map(str::to_owned), |other| {
+            let [_, _, cost, _, _, _, _, gain, _, left, _] = of(other);
+            [cost, gain, left]
         });
         let domain = Name::of(self.better).base.trim_start_matches("ebb-");
         let label = Variant::of(self.better).label();
         let policy = if label.is_empty() { "as it comes" } else { label.trim_start_matches(": ") };
         let place = format!("{}/{}", record.suite, record.name);
         let policy = format!("{before_policy}{policy}");
-        vec![place, policy, domain.to_owned(), cost, lost, gain, other_cost, other_gain]
+        let here = [place, policy, domain.to_owned(), cost, lost, gain, left];
+        here.into_iter().chain(in_the_other).collect()
     }
 }
 
 /// In the order of [`FIGURES`].
-pub fn figures(summary: &Summary) -> [String; 9] {
+pub fn figures(summary: &Summary) -> [String; 11] {
     let [mean, worst] = both(summary.over_alone, times3);
     // What has no end is in no mean, and worse than whatever has one.
     let worst = if summary.overloaded > 0 { OVERLOAD.to_owned() } else { worst };
     let [lost, most] = both(summary.lost, in_points);
-    let [share, least] = both(summary.of_ideal, percent);
+    let [ideal, least_ideal] = both(summary.of_ideal, percent);
+    let [left, least_left] = both(summary.of_left, percent);
     let (cases, overloaded, wrong) = (count(summary.cases), count(summary.overloaded), count(summary.wrong));
-    [cases, mean, worst, overloaded, lost, most, share, least, wrong]
+    [cases, mean, worst, overloaded, lost, most, ideal, least_ideal, left, least_left, wrong]
 }
 
 fn told_figures(summary: &Summary, wanted: bool) -> Vec<String> {

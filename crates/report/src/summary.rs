@@ -31,6 +31,7 @@ pub struct Summary {
     /// The same of the SLOs that tenants told ebb.
     pub told_lost: Option<Spread>,
     pub of_ideal: Option<Spread>,
+    pub of_left: Option<Spread>,
     pub requests: usize,
     pub iterations: usize,
     pub wrong: usize,
@@ -45,7 +46,8 @@ impl Summary {
     /// Of scenarios, each in a mode of its own.
     pub fn over<'s, 'a: 's, 'm>(scenarios: impl IntoIterator<Item = (&'s Scenario<'a>, &'m str)>) -> Summary {
         let mut summary = Summary::default();
-        let (mut ratios, mut lost, mut told, mut shares) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut ratios, mut lost, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut of_ideal, mut of_left) = (Vec::new(), Vec::new());
         for (scenario, mode) in scenarios {
             let Some(here) = scenario.mode(mode) else { continue };
             summary.scenarios += 1;
@@ -63,7 +65,8 @@ impl Summary {
                 lost.extend(before.zip(tenant.attainment).map(|(before, now)| before.value - now.value));
                 told.extend(tenant.told.map(|told| told.alone - told.kept));
             }
-            shares.extend(here.together.of_ideal.map(|estimate| estimate.value));
+            of_ideal.extend(here.together.of_ideal.map(|estimate| estimate.value));
+            of_left.extend(here.together.of_left.map(|estimate| estimate.value));
             summary.iterations += scenario.iterations(mode);
             summary.unchecked += here.best_effort.iter().map(|tenant| tenant.unchecked).sum::<usize>();
             summary.wrong += here.best_effort.iter().map(|tenant| tenant.wrong).sum::<usize>();
@@ -74,7 +77,8 @@ impl Summary {
         summary.median = median(ratios);
         summary.lost = spread(&lost, f64::max);
         summary.told_lost = spread(&told, f64::max);
-        summary.of_ideal = spread(&shares, f64::min);
+        summary.of_ideal = spread(&of_ideal, f64::min);
+        summary.of_left = spread(&of_left, f64::min);
         summary
     }
 

@@ -107,7 +107,7 @@ fn table(view: &View) -> Markup {
                     (rows::heads(&["suite"])) th.left scope="col" { "mode" }
                     (rows::heads(&["cases", "p99 over alone, median", "worst", "overload"]))
                     (rows::heads(&["SLO points lost, mean", "worst", "best-effort of ideal, mean", "worst"]))
-                    (rows::heads(&["wrong results"]))
+                    (rows::heads(&["of left, mean", "worst", "wrong results"]))
                 }
             }
             tbody {
@@ -187,6 +187,8 @@ fn line(suite: &str, mode: &str, summary: &Summary, first: bool) -> Markup {
             (spread(summary.lost, lost, |found| found.worst))
             (spread(summary.of_ideal, percent, |found| found.mean))
             (spread(summary.of_ideal, percent, |found| found.worst))
+            (spread(summary.of_left, percent, |found| found.mean))
+            (spread(summary.of_left, percent, |found| found.worst))
             (rows::blemish(summary.wrong))
         }
     }

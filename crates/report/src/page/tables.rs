@@ -33,7 +33,7 @@ fn latency_table(scenario: &Scenario) -> Markup {
                 (rows::heads(&["offered", "served", "dropped", "wrong", "p50, ms", "p90", "p99", "p99.9"]))
                 (rows::heads(&["p99 over alone", "service p99, ms", "within SLO"]))
                 @if single { (rows::heads(&["best-effort, /s"])) }
-                (rows::heads(&["best-effort of ideal"]))
+                (rows::heads(&["best-effort of ideal", "of left"]))
                 @if single { (rows::heads(&["wrong results"])) }
                 (rows::heads(&["GPU busy"]))
             } }
@@ -44,10 +44,8 @@ fn latency_table(scenario: &Scenario) -> Markup {
                         @if several { td.left { (tenant.tenant) } }
                         (latency_cells(mode, tenant))
                         // What all tenants of a mode have together stands in its first row.
-                        @if index > 0 { td colspan=(if single { "4" } else { "2" }) {} } @else {
-                            @if single { (single_cells(mode)) } @else {
-                                (rows::estimate(mode.together.of_ideal, percent, &samples(mode)))
-                            }
+                        @if index > 0 { td colspan=(if single { "5" } else { "3" }) {} } @else {
+                            @if single { (single_cells(mode)) } @else { (shares_of_best_effort(mode)) }
                             (busy(mode))
                         }
                     }
@@ -114,12 +112,19 @@ fn token_table(scenario: &Scenario) -> Markup {
 
 fn single_cells(mode: &ModeFigures) -> Markup {
     let Some(tenant) = mode.best_effort.first() else {
-        return html! { (rows::none()) (rows::none()) (rows::none()) };
+        return html! { (rows::none()) (rows::none()) (rows::none()) (rows::none()) };
     };
     html! {
         (rows::estimate(Some(tenant.rate), three, &samples(mode)))
-        (rows::estimate(mode.together.of_ideal, percent, &samples(mode)))
+        (shares_of_best_effort(mode))
         (wrong_results(tenant))
+    }
+}
+
+fn shares_of_best_effort(mode: &ModeFigures) -> Markup {
+    html! {
+        (rows::estimate(mode.together.of_ideal, percent, &samples(mode)))
+        (rows::estimate(mode.together.of_left, percent, &samples(mode)))
     }
 }
 
