@@ -137,8 +137,8 @@ fn better_domains(view: &View) -> Markup {
         @if let Some(choices) = overview::choices(view) {
             h3 { (lines.title) }
             p.note {
-                "Of the domains that lose no more than one point of SLO attainment against alone, the one that gives "
-                "best-effort work more of its ideal; where none does, the one with less p99 over alone. It is chosen once "
+                "Of the domains in which requests are as if alone (no more than one point of SLO attainment lost, p99 at most 1.05 "
+                "times that alone), the one that gives best-effort work more of its ideal; where there is none, the one with less p99 over alone. It is chosen once "
                 "for each scenario and policy, and once among all policies, and all figures are of that one."
             }
             (plain_table(&lines))

@@ -27,8 +27,8 @@ pub struct Together {
     /// One over the other.
     pub of_ideal: Option<Estimate>,
     /// The rates of the best-effort tenants over those alone, over the share of time that the latency tenants, alone,
-    /// leave idle; of several, the mean by the share for which each keeps the GPU busy alone. This ideal slows everybody
-    /// down by the time that belongs to requests, also one that has other things to do meanwhile.
+    /// leave idle; of several, each counts by the share for which it keeps the GPU busy alone, and all of them for no more than all of the time.
+    /// This ideal slows everybody down by the time that belongs to requests, also one that has other things to do meanwhile.
     pub of_left: Option<Estimate>,
     /// The share of the counted time for which the work that was finished keeps the GPU busy. `None` in the mode
     /// `alone`, whose tenants run one after another.
@@ -70,7 +70,7 @@ pub(super) fn figures(
     let bounds = view.idle_alone().zip(uses.map(|uses| uses.iter().sum::<f64>()));
     let bounds = bounds.filter(|(idle, used)| *idle > 0.0 && *used > 0.0);
     let ideal = bounds.map(|(idle, used)| idle.min(used));
-    let left = bounds.map(|(idle, used)| idle * used);
+    let left = bounds.map(|(idle, used)| idle * used.min(1.0));
     Together {
         worst_overhead: over(&overheads, |parts| parts.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
         mean_overhead: over(&overheads, |parts| mean(parts.iter().copied())),

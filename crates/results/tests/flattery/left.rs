@@ -52,8 +52,8 @@ fn of_two_tenants_the_one_that_uses_more_counts_for_more() {
     let alone = alone.alone(0, training("large", 10, 10)).alone(0, training("small", 20, 5));
     let company = [requests(), training("large", 40, 10), training("small", 25, 5)];
     let together = together(alone.run("mps", 0, company), "mps");
-    // A quarter of all the time and four fifths of a quarter of it, of one and a quarter.
-    is_about(together.of_left, (0.25 + 0.8 * 0.25) / 1.25 / 0.5);
+    // A quarter of all the time and four fifths of a quarter of it. The two would use more than all of it, and are held against all.
+    is_about(together.of_left, (0.25 + 0.8 * 0.25) / 0.5);
     is_about(together.of_ideal, (0.25 + 0.8 * 0.25) / 0.5);
 }
 
