@@ -178,10 +178,13 @@ impl Kernel {
 }
 
 /// Keeps the longest of what was seen lately. One that was long by accident, since somebody else was on the GPU too, is believed for a while
-/// and not for ever: each that is shorter takes a sixteenth off what it was longer by. Of two threads that come at once, one may say nothing.
+/// and not for ever: each that is shorter takes a part off what it was longer by. The part is small, because a kernel is launched in several
+/// shapes, and what one in thirty takes must still be within the headroom of the promise when the next one comes. Of two threads that come at
+/// once, one may say nothing.
 fn longest_lately(place: &AtomicU64, seen: u64) {
+    const PART: u64 = 64;
     let before = place.load(Ordering::Relaxed);
-    let now = if seen >= before { seen } else { before - (before - seen) / 16 };
+    let now = if seen >= before { seen } else { before - (before - seen) / PART };
     place.store(now, Ordering::Relaxed);
 }
 

@@ -309,12 +309,12 @@ mod tests {
             kernel.found(18);
             kernel.timed(3_000, 700, 21_000);
             kernel.timed(5_000, 600, 20_900);
-            assert_eq!(kernel.certificate_ns(), Some(20_994));
+            assert_eq!(kernel.certificate_ns(), Some(20_999));
         });
         let kernel = &reading.kernels[0];
         assert_eq!((kernel.verdict, kernel.finding), (Some(17), Some(18)));
         assert_eq!((kernel.guarded, kernel.cut), (4, 2));
-        assert_eq!((kernel.samples, kernel.block_ns, kernel.certificate_ns), (2, 694, 20_994));
+        assert_eq!((kernel.samples, kernel.block_ns, kernel.certificate_ns), (2, 699, 20_999));
         assert_eq!(kernel.gpu_ns(), Some(40_000), "ten launches of 4 µs");
     }
 
@@ -326,12 +326,12 @@ mod tests {
             kernel.foreseen(800, 22_000);
             assert_eq!(kernel.certificate_ns(), Some(22_000));
             kernel.timed(3_000, 720, 21_200);
-            assert_eq!(kernel.certificate_ns(), Some(21_950));
-            (0..200).for_each(|_| kernel.timed(3_000, 720, 21_200));
+            assert_eq!(kernel.certificate_ns(), Some(21_988));
+            (0..400).for_each(|_| kernel.timed(3_000, 720, 21_200));
         });
         let kernel = &reading.kernels[0];
-        assert_eq!((kernel.samples, kernel.block_ns), (201, 735));
-        assert!((21_200..21_216).contains(&kernel.certificate_ns));
+        assert_eq!((kernel.samples, kernel.block_ns), (401, 783));
+        assert!((21_200..21_264).contains(&kernel.certificate_ns));
     }
 
     #[test]

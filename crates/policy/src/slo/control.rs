@@ -201,16 +201,16 @@ impl State {
             NEAR.. if state.looks < SETTLE || recovers || !present => state,
             NEAR.. => state.fall(),
             FAR..NEAR => state,
-            ..FAR
-                if domain == Domain::Isolated
-                    && !present
-                    && state.level + 1 == LEVELS
-                    && state.is_tried() =>
-            {
+            ..FAR if domain == Domain::Isolated && !present && state.is_at_the_top() => {
                 State { left: true, ..state }
             }
             ..FAR => state.rise(),
         }
+    }
+
+    /// Whether there is nothing bolder, and it is known what that costs.
+    fn is_at_the_top(&self) -> bool {
+        self.level + 1 == LEVELS && self.is_tried()
     }
 
     /// Whether it is known what the level costs: enough was seen of it, or it costs nothing, there being nobody.
