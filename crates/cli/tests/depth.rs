@@ -200,6 +200,18 @@ impl Device {
     }
 }
 
+/// Whether the words are right, or else where they are not.
+fn verdict(words: &[u32], want: &[u32]) -> String {
+    let wrong: Vec<usize> = (0..WORDS).filter(|&place| words[place] != want[place]).collect();
+    match wrong.first() {
+        None => "right".to_owned(),
+        Some(&first) => {
+            let (is, should) = (words[first], want[first]);
+            format!("wrong in {} words: {first} is {is:#x} and should be {should:#x}; {wrong:?}", wrong.len())
+        }
+    }
+}
+
 #[test]
 #[ignore = "a program that the other tests start"]
 fn program() {
@@ -220,7 +232,7 @@ fn program() {
         }
     }
     println!("{MARK}handed over");
-    println!("{MARK}{}", if device.read().unwrap() == want { "right" } else { "wrong" });
+    println!("{MARK}{}", verdict(&device.read().unwrap(), &want));
 }
 
 #[test]
@@ -292,9 +304,10 @@ fn confined_when_stopped_again_and_again(mix: Mix, share: u32) -> i128 {
     }
     let count = |name: &str| seat().map(|seat| seat["counters"][name].number());
     let (stops, confined) = (count("stops_guard"), count("confined").unwrap());
+    let counts = ["cut", "relaunched", "rounds", "watchdog"].map(|name| (name, count(name)));
     program.end();
     assert_eq!(program.hear().as_deref(), Some("handed over"), "it stands still for ever");
-    assert_eq!(program.hear().as_deref(), Some("right"));
+    assert_eq!(program.hear().as_deref(), Some("right"), "{counts:?}, {confined} confined");
     assert!(stops.is_some_and(|stops| stops > 0), "{stops:?}");
     wait_for("its seat is free", || seat().is_none());
     confined
