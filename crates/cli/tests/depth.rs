@@ -16,9 +16,9 @@ use std::ffi::{CString, c_void};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::runtime::{Runtime, wait_for};
+use common::runtime::{PATIENCE, Runtime, wait_for};
 use driver::{Driver, call};
 use model::Domain;
 use requests::{MARK, Program, Server};
@@ -237,12 +237,12 @@ fn program() {
 
 #[test]
 fn who_is_stopped_for_long_may_launch_more_than_a_queue_takes() {
-    assert_eq!(confined_when_stopped_again_and_again(Mix::Few, 0), 0);
+    assert_eq!(confined_when_stopped_again_and_again(Mix::Few, 0, 0), 0);
 }
 
 #[test]
 fn who_is_stopped_for_long_may_copy_more_than_a_queue_takes() {
-    assert_eq!(confined_when_stopped_again_and_again(Mix::Many, 0), 0);
+    assert_eq!(confined_when_stopped_again_and_again(Mix::Many, 0, 0), 0);
 }
 
 /// More than a queue takes: it goes on, and not only with what was there when the request began.
@@ -250,13 +250,13 @@ const MANY: i128 = 2_000;
 
 #[test]
 fn who_has_sms_beside_a_request_goes_on_with_its_launches() {
-    let confined = confined_when_stopped_again_and_again(Mix::Few, 50);
+    let confined = confined_when_stopped_again_and_again(Mix::Few, 50, MANY);
     assert!(confined > MANY, "{confined}");
 }
 
 #[test]
 fn who_has_sms_beside_a_request_goes_on_with_its_copies() {
-    let confined = confined_when_stopped_again_and_again(Mix::Many, 50);
+    let confined = confined_when_stopped_again_and_again(Mix::Many, 50, MANY / 4);
     assert!(confined > MANY / 4, "{confined}");
 }
 
@@ -282,9 +282,7 @@ fn who_can_be_stopped_in_time_goes_on_beside_requests_that_leave_no_pause() {
     let server = Server::sit(&runtime, Domain::Shared);
     server.expect(Duration::from_millis(100));
     let before = launches();
-    for _ in 0..STOPS {
-        server.request(STOPPED);
-    }
+    request_until(&server, || launches() - before > MANY);
     let beside = launches() - before;
     program.end();
     assert_eq!(program.hear().as_deref(), Some("handed over"));
@@ -292,8 +290,22 @@ fn who_can_be_stopped_in_time_goes_on_beside_requests_that_leave_no_pause() {
     assert!(beside > MANY, "{beside}");
 }
 
-/// How many launches were made on so many hundredths of the SMs.
-fn confined_when_stopped_again_and_again(mix: Mix, share: u32) -> i128 {
+/// A request that lasts until something is so, or for longer than anything should take.
+fn request_until(server: &Server, is_so: impl Fn() -> bool + Sync) {
+    let (begun, is_over) = (Instant::now(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        // It takes longer to ask than a request may go without a sign of life.
+        scope.spawn(|| {
+            while !is_so() && begun.elapsed() < PATIENCE {}
+            is_over.store(true, Ordering::Relaxed);
+        });
+        server.request_until(|| is_over.load(Ordering::Relaxed));
+    });
+}
+
+/// How many launches were made on so many hundredths of the SMs. The last request lasts until they are more than `many`, or longer than
+/// anything should take.
+fn confined_when_stopped_again_and_again(mix: Mix, share: u32, many: i128) -> i128 {
     let (runtime, mut program) = begun(mix, &format!("beside = \"0us\"\nconfine = {share}\n"));
     let seat = || runtime.seats().into_iter().find(|seat| seat["class"].text() == "best-effort");
     let server = Server::sit(&runtime, Domain::Shared);
@@ -303,6 +315,9 @@ fn confined_when_stopped_again_and_again(mix: Mix, share: u32) -> i128 {
         std::thread::sleep(LET_RUN);
     }
     let count = |name: &str| seat().map(|seat| seat["counters"][name].number());
+    if share != 0 {
+        request_until(&server, || count("confined").is_none_or(|confined| confined > many));
+    }
     let (stops, confined) = (count("stops_guard"), count("confined").unwrap());
     let counts = ["cut", "relaunched", "rounds", "watchdog"].map(|name| (name, count(name)));
     program.end();

@@ -57,9 +57,7 @@ impl Controller {
     pub fn dials(&self, policy: &Policy, domain: Domain) -> Dials {
         let plain = Dials { kind: policy.kind, ..Dials::default() };
         let turned = match policy.kind {
-            // The controller would confine too, and the simulator lets it. Here only a person may: under heavy load a launch that was confined has been
-            // seen to be lost (docs/policies.md), and no throughput is worth a wrong result.
-            Kind::Slo => Dials { confine: 0, ..self.state.dials(domain, plain) },
+            Kind::Slo => self.state.dials(domain, plain),
             _ => plain,
         };
         policy.over(turned)

@@ -74,11 +74,11 @@ pub fn ebb(runtime: &Path) -> Command {
 pub fn installed(ebb: &Path, runtime: &Path) -> Command {
     let mut command = Command::new(ebb);
     command.env("EBB_RUNTIME_DIR", runtime).env("XDG_CONFIG_HOME", runtime);
-    command.env("EBB_PROFILES", runtime.join("profiles"));
+    command.env("EBB_PROFILES", runtime.join("profiles")).env("EBB_GUARD_CACHE", runtime.join("guard"));
     for name in ["EBB_SOFTGPU", "EBB_DRIVER", "EBB_RUN", "EBB_DISABLE", "EBB_LOG", "LD_PRELOAD"] {
         command.env_remove(name);
     }
-    for name in ["EVENTS", "GUARD", "GUARD_CACHE", "LEDGERS", "SAMPLE"] {
+    for name in ["EVENTS", "GUARD", "LEDGERS", "SAMPLE"] {
         command.env_remove(format!("EBB_{name}"));
     }
     for name in

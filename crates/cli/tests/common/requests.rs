@@ -84,11 +84,17 @@ impl Server {
         self.seat.say_outlook(Outlook { slack, ..Outlook::default() });
     }
 
-    /// A request that lasts so long. It is believed to have work as long as it shows life.
+    /// A request that lasts so long.
     pub fn request(&self, lasts: Duration) {
-        let (begin, began) = (Instant::now(), board::now());
+        let begin = Instant::now();
+        self.request_until(|| begin.elapsed() >= lasts);
+    }
+
+    /// A request that lasts until then. It is believed to have work as long as it shows life, so what is asked must be answered soon.
+    pub fn request_until(&self, is_over: impl Fn() -> bool) {
+        let began = board::now();
         self.seat.activate(began);
-        while begin.elapsed() < lasts {
+        while !is_over() {
             self.seat.beat(board::now());
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -47,10 +47,11 @@ impl Soft {
             |micros: f64, most: f64| ((micros * card.slowdown).round().min(most) as u64).to_string();
         let name = format!("{domain}-x{}", card.slowdown);
         let library = self.driver.parent().unwrap_or(Path::new("/"));
-        let settings: [(&str, OsString); 10] = [
+        let settings: [(&str, OsString); 11] = [
             ("EBB_RUNTIME_DIR", self.runtime.clone().into()),
             // How long kernels take here is what a scenario says, and nothing to remember.
             ("EBB_PROFILES", "off".into()),
+            ("EBB_GUARD_CACHE", "off".into()),
             ("EBB_DRIVER", self.driver.clone().into()),
             ("LD_LIBRARY_PATH", library.into()),
             ("EBB_SOFTGPU", name.replace('.', "-").into()),

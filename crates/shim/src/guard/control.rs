@@ -357,6 +357,9 @@ impl Control {
 
     /// Has a stream of ours hand its away word on to a lane, behind everything it was given: nought if all of that ran, and
     /// the lane's gate opens with nobody's help; else which launch was the first to be cut again.
+    ///
+    /// The word must be written once. What comes behind the gate may be cut in the next moment and say so in the same word: a second nought
+    /// would lose it. A card does so (`benchmarks/guard/programs/once.cu` has tried), and so does the software GPU since it was seen not to.
     pub fn hand_on(&self, runner: Runner, lane: usize) -> Option<()> {
         let (to, from) = (self.away(lane), self.away_of(runner));
         // SAFETY: words of ours on both sides.

@@ -262,8 +262,11 @@ impl Lane {
 
     /// Puts a gate behind the launches of the lane, if there is none.
     pub fn gate(self) {
-        if self.is_ungated() {
-            let _held = self.lock();
+        if !self.is_ungated() {
+            return;
+        }
+        // Who cannot have it must not put one: between a launch and its record it would be taken for a gate behind that launch.
+        if let Some(_held) = self.lock() {
             self.put_gate(&Here::new());
         }
     }

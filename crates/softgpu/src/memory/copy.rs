@@ -3,6 +3,10 @@
 //! The device side of a copy is checked against the granule table; the host side is trusted, as CUDA trusts
 //! it. Bytes are moved by the C library rather than by Rust's own copies: other threads may be touching them,
 //! which is the caller's affair as it is with a card.
+//!
+//! But a single word is not left to the C library, which writes four bytes twice (it moves the first four and the last four of
+//! whatever has four to seven). A card writes it once, and programs rely on it: a stream may wait for that word, and what it goes on
+//! with may write the word anew.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -38,6 +42,44 @@ pub enum Word {
     Eight,
 }
 
+impl Word {
+    /// The word that so many bytes at these places are, if they are one.
+    fn that_is(places: &[usize], bytes: u64) -> Option<Word> {
+        let word = match bytes {
+            4 => Word::Four,
+            8 => Word::Eight,
+            _ => return None,
+        };
+        places.iter().all(|place| place.is_multiple_of(bytes as usize)).then_some(word)
+    }
+
+    /// # Safety
+    /// So many bytes must be readable there, aligned, and accessed by others as atomics or by the C library only.
+    unsafe fn load(self, place: usize) -> u64 {
+        let place = ptr::with_exposed_provenance_mut::<c_void>(place);
+        match self {
+            // SAFETY: passed on to our caller.
+            Word::Four => u64::from(unsafe { AtomicU32::from_ptr(place.cast()) }.load(Ordering::Acquire)),
+            // SAFETY: passed on to our caller.
+            Word::Eight => unsafe { AtomicU64::from_ptr(place.cast()) }.load(Ordering::Acquire),
+        }
+    }
+
+    /// Once, after everything written before.
+    ///
+    /// # Safety
+    /// As of `load`, and they must be writable.
+    unsafe fn store(self, place: usize, value: u64) {
+        let place = ptr::with_exposed_provenance_mut::<c_void>(place);
+        match self {
+            // SAFETY: passed on to our caller.
+            Word::Four => unsafe { AtomicU32::from_ptr(place.cast()) }.store(value as u32, Ordering::Release),
+            // SAFETY: passed on to our caller.
+            Word::Eight => unsafe { AtomicU64::from_ptr(place.cast()) }.store(value, Ordering::Release),
+        }
+    }
+}
+
 /// What a fill repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
@@ -53,6 +95,16 @@ impl Pattern {
             Pattern::Two(_) => 2,
             Pattern::Four(_) => 4,
         }
+    }
+
+    /// Eight bytes of it.
+    fn repeated(self) -> [u8; 8] {
+        let four = match self {
+            Pattern::One(value) => u32::from_le_bytes([value; 4]),
+            Pattern::Two(value) => u32::from(value) << 16 | u32::from(value),
+            Pattern::Four(value) => value,
+        };
+        (u64::from(four) << 32 | u64::from(four)).to_le_bytes()
     }
 }
 
@@ -101,36 +153,15 @@ impl AddressSpace {
     /// The word of the device's memory at an aligned address, read at once.
     pub fn load_word(&self, address: u64, width: Word) -> Result<u64, Error> {
         let place = self.word_place(address, width, Access::Read)?;
-        Ok(match width {
-            Word::Four => {
-                // SAFETY: aligned, and `translate` has answered for the four bytes, which are only ever
-                // accessed as atomics or by the C library.
-                let word = unsafe { AtomicU32::from_ptr(place.cast()) };
-                u64::from(word.load(Ordering::Acquire))
-            }
-            Word::Eight => {
-                // SAFETY: as above, for eight bytes.
-                let word = unsafe { AtomicU64::from_ptr(place.cast()) };
-                word.load(Ordering::Acquire)
-            }
-        })
+        // SAFETY: aligned, and `translate` has answered for the bytes.
+        Ok(unsafe { width.load(place.expose_provenance()) })
     }
 
     /// Writes a word of the device's memory at once, after everything written before.
     pub fn store_word(&self, address: u64, width: Word, value: u64) -> Result<(), Error> {
         let place = self.word_place(address, width, Access::Write)?;
-        match width {
-            Word::Four => {
-                // SAFETY: aligned, and `translate` has answered for the four bytes.
-                let word = unsafe { AtomicU32::from_ptr(place.cast()) };
-                word.store(value as u32, Ordering::Release);
-            }
-            Word::Eight => {
-                // SAFETY: as above, for eight bytes.
-                let word = unsafe { AtomicU64::from_ptr(place.cast()) };
-                word.store(value, Ordering::Release);
-            }
-        }
+        // SAFETY: aligned, and `translate` has answered for the bytes.
+        unsafe { width.store(place.expose_provenance(), value) };
         Ok(())
     }
 
@@ -243,6 +274,12 @@ fn extent(width: u64, pitch: u64, height: u64, slice: u64, depth: u64) -> Result
 }
 
 fn move_bytes(to: usize, from: usize, bytes: u64) {
+    if let Some(word) = Word::that_is(&[to, from], bytes) {
+        // SAFETY: as below, and aligned.
+        let value = unsafe { word.load(from) };
+        // SAFETY: as below, and aligned.
+        return unsafe { word.store(to, value) };
+    }
     let to = ptr::with_exposed_provenance_mut::<c_void>(to);
     let from = ptr::with_exposed_provenance::<c_void>(from);
     // SAFETY: both ends were placed by `AddressSpace::place`: memory of ours that is mapped for the life of
@@ -251,32 +288,22 @@ fn move_bytes(to: usize, from: usize, bytes: u64) {
 }
 
 fn fill_row(start: usize, pattern: Pattern, elements: u64) {
-    let place = ptr::with_exposed_provenance_mut::<u8>(start);
-    let byte = match pattern {
-        Pattern::One(value) => Some(value),
-        Pattern::Two(value) if value.to_le_bytes()[0] == value.to_le_bytes()[1] => {
-            Some(value.to_le_bytes()[0])
-        }
-        Pattern::Four(value) if value.to_le_bytes() == [value.to_le_bytes()[0]; 4] => {
-            Some(value.to_le_bytes()[0])
-        }
-        _ => None,
-    };
-    let bytes = (elements * pattern.bytes()) as usize;
-    if let Some(byte) = byte {
-        // SAFETY: `fill` has placed the row inside accessible memory, which is mapped as long as the space.
-        unsafe { libc::memset(place.cast(), i32::from(byte), bytes) };
+    let (unit, bytes) = (pattern.repeated(), elements * pattern.bytes());
+    if let Some(word) = Word::that_is(&[start], bytes) {
+        // SAFETY: aligned, and `fill` has placed the row inside accessible memory, which is mapped as long as the space.
+        return unsafe { word.store(start, u64::from_le_bytes(unit)) };
+    }
+    if unit == [unit[0]; 8] {
+        let place = ptr::with_exposed_provenance_mut::<c_void>(start);
+        // SAFETY: as above.
+        unsafe { libc::memset(place, i32::from(unit[0]), bytes as usize) };
         return;
     }
-    let value = match pattern {
-        Pattern::One(value) => u64::from(value),
-        Pattern::Two(value) => u64::from(value),
-        Pattern::Four(value) => u64::from(value),
-    };
-    let unit = &value.to_le_bytes()[..pattern.bytes() as usize];
     // One page of pattern, laid down again and again.
     let page = unit.repeat(4096 / unit.len());
     for offset in (0..bytes).step_by(page.len()) {
-        move_bytes(start + offset, page.as_ptr().expose_provenance(), page.len().min(bytes - offset) as u64);
+        let piece = bytes - offset;
+        let from = page.as_ptr().expose_provenance();
+        move_bytes(start + offset as usize, from, piece.min(page.len() as u64));
     }
 }

@@ -112,6 +112,35 @@ fn memory_holds_what_was_copied() {
 }
 
 #[test]
+fn words_are_copied_and_filled_wherever_they_lie() {
+    let space = space();
+    let (a, b) = (space.allocate(ME, 64).unwrap().0, space.allocate(ME, 64).unwrap().0);
+    let data: Vec<u8> = (1..=64).collect();
+    for (bytes, to, from) in (1..=9).flat_map(|bytes| (0..9).map(move |at| (bytes, at, (at * 5) % 9))) {
+        put(&space, a, &data).unwrap();
+        put(&space, b, &[0; 64]).unwrap();
+        space.copy(b + to, a + from, bytes).unwrap();
+        let mut want = vec![0; 64];
+        want[to as usize..][..bytes as usize].copy_from_slice(&data[from as usize..][..bytes as usize]);
+        assert_eq!(get(&space, b, 64).unwrap(), want, "{bytes} bytes to {to} from {from}");
+    }
+    for (pattern, unit) in [
+        (Pattern::One(0xab), &[0xab][..]),
+        (Pattern::Two(0x1234), &[0x34, 0x12]),
+        (Pattern::Four(0x1234_5678), &[0x78, 0x56, 0x34, 0x12]),
+        (Pattern::Four(0), &[0; 4]),
+    ] {
+        for elements in 1..=9 {
+            put(&space, b, &[0xee; 64]).unwrap();
+            space.fill(&Fill { to: b, pitch: 0, pattern, width: elements, height: 1 }).unwrap();
+            let mut want = unit.repeat(elements as usize);
+            want.resize(64, 0xee);
+            assert_eq!(get(&space, b, 64).unwrap(), want, "{elements} of {pattern:?}");
+        }
+    }
+}
+
+#[test]
 fn bytes_are_written_and_read() {
     let space = space();
     let a = space.allocate(ME, GRANULE).unwrap().0;
