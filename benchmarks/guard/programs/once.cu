@@ -61,7 +61,10 @@ int main(int count, char **words) {
   CUstream copies, writes;
   CHECK_DRIVER(cuStreamCreate(&copies, CU_STREAM_NON_BLOCKING));
   CHECK_DRIVER(cuStreamCreate(&writes, CU_STREAM_NON_BLOCKING));
-  // The first round finds a word to wait for: the copy before it.
+  // Loaded now: to load a kernel the driver waits for streams, one of which would wait for what comes behind the launch.
+  write_word<<<1, 1, 0, (cudaStream_t)writes>>>((unsigned *)at.word, 0);
+  CHECK_DRIVER(cuStreamSynchronize(writes));
+  // So that the first round has something to wait for.
   unsigned one = 1;
   for (bool by_kernel : {false, true}) {
     CHECK_DRIVER(cuMemsetD32(at.written, 0, 1));

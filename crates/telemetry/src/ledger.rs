@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -157,12 +157,12 @@ impl Kernel {
         self.entry().cut.fetch_add(launches, Ordering::Relaxed);
     }
 
-    /// A launch took so long, each of its blocks about so long, and it can be promised to stop within so long.
+    /// A launch took so long; by all that was seen lately, blocks take so long at most, and the kernel stops within so long.
     pub fn timed(&self, launch_ns: u64, block_ns: u64, certificate_ns: u64) {
         self.entry().samples.fetch_add(1, Ordering::Relaxed);
         self.entry().sampled_ns.fetch_add(launch_ns, Ordering::Relaxed);
-        longest_lately(&self.entry().block_ns, block_ns);
-        longest_lately(&self.entry().certificate_ns, certificate_ns);
+        self.entry().block_ns.store(block_ns, Ordering::Relaxed);
+        self.entry().certificate_ns.store(certificate_ns, Ordering::Relaxed);
     }
 
     /// Earlier runs have seen blocks of such a length, and promised to stop it within so long.
@@ -175,17 +175,6 @@ impl Kernel {
     pub fn certificate_ns(&self) -> Option<u64> {
         Some(self.entry().certificate_ns.load(Ordering::Relaxed)).filter(|&time| time > 0)
     }
-}
-
-/// Keeps the longest of what was seen lately. One that was long by accident, since somebody else was on the GPU too, is believed for a while
-/// and not for ever: each that is shorter takes a part off what it was longer by. The part is small, because a kernel is launched in several
-/// shapes, and what one in thirty takes must still be within the headroom of the promise when the next one comes. Of two threads that come at
-/// once, one may say nothing.
-fn longest_lately(place: &AtomicU64, seen: u64) {
-    const PART: u64 = 64;
-    let before = place.load(Ordering::Relaxed);
-    let now = if seen >= before { seen } else { before - (before - seen) / PART };
-    place.store(now, Ordering::Relaxed);
 }
 
 fn describe(entry: &KernelEntry, identity: &KernelIdentity<'_>) {

@@ -10,7 +10,8 @@
 //! * `kept`: images, from the moment they are loaded; `piece`: the part of one that a device runs
 //! * `place`: what a kernel's frame knows of its twin; `attributes`: what the program has set about it
 //! * `queue`, `smith`: who makes twins; `forge`: how; `function`: what a context calls one
-//! * `sample`: how long kernels take, and so how long they take to stop; `room`: how many blocks are on a GPU at once
+//! * `sample`: how long kernels take, and so how long they take to stop; `lately`: what of that is to be counted upon; `room`: how many
+//!   blocks are on a GPU at once
 //! * `sighting`, `tally`, `book`: what was seen of that, on its way to the profiles on disk, and what they know from earlier runs
 //! * `cache`: rewritten images on disk; `demotions`: what was found out about kernels the hard way
 
@@ -21,6 +22,7 @@ mod demotions;
 mod forge;
 mod function;
 mod kept;
+mod lately;
 mod piece;
 mod place;
 mod queue;
@@ -205,6 +207,7 @@ fn entered(frame: &'static Frame) {
 
 /// Has the ledger say what earlier runs knew of a kernel's blocks, so that its certificate is not that of a stranger.
 fn foreseen(frame: &'static Frame, block: Nanos, certificate: Nanos) {
+    frame.place.lately.expect(sample::block_within(certificate));
     watch::quietly("a certificate", |watch| {
         if let Some(kernel) = frame.learned(watch).and_then(|learned| learned.kernel) {
             kernel.foreseen(block.0, certificate.0);

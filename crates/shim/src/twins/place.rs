@@ -10,6 +10,7 @@ use rustix::time::Timespec;
 
 use super::Twin;
 use super::attributes::Attributes;
+use super::lately::Lately;
 
 /// Nobody has asked yet; the smith has been asked; it has answered.
 const UNASKED: u32 = 0;
@@ -19,6 +20,8 @@ const ANSWERED: u32 = 2;
 pub struct Place {
     state: AtomicU32,
     pub attributes: Attributes,
+    /// How long its blocks were.
+    pub lately: Lately,
     /// About how often it was launched, while launches are timed; for how many of those one that was timed stands; and which
     /// is the next to be timed.
     launches: AtomicU32,
@@ -38,6 +41,7 @@ impl Place {
         Place {
             state: AtomicU32::new(UNASKED),
             attributes: Attributes::new(),
+            lately: Lately::new(),
             launches: AtomicU32::new(0),
             stood_for: AtomicU32::new(0),
             next_timed: AtomicU32::new(0),

@@ -44,11 +44,14 @@ const BEYOND_HOST: u64 = 4;
 /// What raising the stop word takes, as seen by who wants to run.
 const FLAG: Nanos = Nanos::from_micros(20);
 
-/// How long a kernel may take to stop, when a launch of so many rounds of blocks took so long. Rounds differ, and a block
-/// that has just begun may be a long one.
-fn certificate(launch: Nanos, rounds: u64) -> (Nanos, Nanos) {
-    let block = Nanos(launch.0 / rounds.max(1));
-    (block, Nanos(FLAG.0.saturating_add(block.0).saturating_add(block.0 / 2)))
+/// How long a kernel may take to stop whose blocks take so long. Rounds of blocks differ, and one that has just begun may be a long one.
+fn certificate(block: Nanos) -> Nanos {
+    Nanos(FLAG.0.saturating_add(block.0).saturating_add(block.0 / 2))
+}
+
+/// The longest block with which a kernel stops within so long.
+pub fn block_within(certificate: Nanos) -> Nanos {
+    Nanos(certificate.since(FLAG).0 / 3 * 2)
 }
 
 /// Whether what was timed is the host more than the GPU.
@@ -277,13 +280,13 @@ impl Slot {
         self.stream.store(stream.into(), Ordering::Relaxed);
     }
 
-    /// What it is for, after so long a launch. The slot is the caller's.
+    /// What was seen of the kernel it is for, after so long a launch. The slot is the caller's.
     fn sighting(&self, launch: Nanos) -> Option<Sighting> {
         // SAFETY: null, or a frame in the arena, which stays.
         let frame = unsafe { self.frame.load(Ordering::Relaxed).as_ref() }?;
         let side = |at: usize| self.geometry[at].load(Ordering::Relaxed);
         let [grid, threads] = [0, 3].map(|at| Dim3::new(side(at), side(at + 1), side(at + 2)));
-        let (block, certificate) = certificate(launch, self.rounds.load(Ordering::Relaxed));
+        let block = Nanos(launch.0 / self.rounds.load(Ordering::Relaxed).max(1));
         Some(Sighting {
             frame,
             device: self.device.load(Ordering::Relaxed),
@@ -292,7 +295,7 @@ impl Slot {
             stands_for: self.stands_for.load(Ordering::Relaxed),
             launch,
             block,
-            certificate,
+            certificate: certificate(frame.place.lately.see(block)),
         })
     }
 
@@ -342,7 +345,7 @@ impl Slot {
         let launch = Nanos((f64::from(millis) * 1e6) as u64);
         let host = Nanos(self.host.load(Ordering::Relaxed));
         let sound = told == CUDA_SUCCESS && millis >= 0.0 && !disturbed && !is_of_the_host(launch, host);
-        match self.sighting(launch).filter(|_| sound) {
+        match sound.then(|| self.sighting(launch)).flatten() {
             Some(sighting) => {
                 self.tell(&sighting);
                 learn(sighting);
@@ -383,7 +386,7 @@ impl Slot {
 fn learn(sighting: Sighting) {
     let Some(watch) = watch::of_this_process() else { return };
     if let Some(kernel) = sighting.frame.learned(watch).and_then(|learned| learned.kernel) {
-        kernel.timed(sighting.launch.0, sighting.block.0, sighting.certificate.0);
+        kernel.timed(sighting.launch.0, block_within(sighting.certificate).0, sighting.certificate.0);
     }
     if sighting::leave(sighting) {
         smith::ring();
@@ -412,10 +415,10 @@ mod tests {
 
     #[test]
     fn a_certificate_is_the_flag_and_the_running_block_with_room_to_spare() {
-        let launch = Nanos::from_micros(1000);
-        assert_eq!(certificate(launch, 10), (Nanos::from_micros(100), Nanos::from_micros(170)));
-        assert_eq!(certificate(launch, 1).1, Nanos::from_micros(1520), "one round: the launch is its blocks");
-        assert_eq!(certificate(launch, 0).0, launch);
+        let micros = Nanos::from_micros;
+        assert_eq!(certificate(micros(100)), micros(170));
+        assert_eq!(certificate(Nanos::MAX), Nanos::MAX);
+        assert_eq!((block_within(micros(170)), block_within(micros(5))), (micros(100), Nanos::ZERO));
     }
 
     #[test]

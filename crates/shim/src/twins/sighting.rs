@@ -21,7 +21,7 @@ pub struct Sighting {
     pub rung: Rung,
     /// For how many launches it stands, itself among them.
     pub stands_for: u32,
-    /// How long it took, how long each of its blocks, and how soon it stops if that is so.
+    /// How long it took, how long each of its blocks, and how soon the kernel stops by all that was seen lately.
     pub launch: Nanos,
     pub block: Nanos,
     pub certificate: Nanos,

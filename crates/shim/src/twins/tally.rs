@@ -24,7 +24,8 @@ struct Sum {
     frame: &'static Frame,
     /// The times of launches and of their blocks that are not in the record yet: to count one costs more than to keep it.
     fresh: Vec<(Nanos, Nanos)>,
-    longest: Nanos,
+    /// What was promised last.
+    promised: Nanos,
     record: Record,
 }
 
@@ -53,7 +54,7 @@ impl Tally {
         }
         let sum = self.sums.entry(key).or_insert_with(|| Sum::new(frame));
         sum.record.launches += u64::from(sighting.stands_for);
-        sum.longest = sum.longest.max(sighting.certificate);
+        sum.promised = sighting.certificate;
         sum.fresh.push((sighting.launch, sighting.block));
         if sum.fresh.len() >= MOST_FRESH {
             sum.count();
@@ -94,7 +95,7 @@ impl Tally {
         for (key, sum) in self.sums.iter_mut().take_while(|(key, _)| key.device == device) {
             sum.count();
             sum.record.last_seen = now;
-            let promised = Some(sum.longest).filter(|longest| *longest > Nanos::ZERO);
+            let promised = Some(sum.promised).filter(|promised| *promised > Nanos::ZERO);
             sum.record.certificate = promised.map(|latency| Certificate { latency, since: now });
             let kernel = kernel(sum.frame, key).expect("others are not added");
             // One that cannot be kept at all is passed over.
@@ -119,7 +120,7 @@ impl Tally {
 
 impl Sum {
     fn new(frame: &'static Frame) -> Sum {
-        Sum { frame, fresh: Vec::new(), longest: Nanos::ZERO, record: Record::default() }
+        Sum { frame, fresh: Vec::new(), promised: Nanos::ZERO, record: Record::default() }
     }
 
     fn count(&mut self) {
@@ -193,8 +194,8 @@ pub mod tests {
             assert_eq!((record.launches, record.last_seen), (32 * seen, Nanos(1)));
         }
         assert!(small.block.quantile(990).unwrap() < Nanos::from_micros(6));
-        let longest = Nanos::from_micros(100 + seen);
-        assert_eq!(large.certificate, Some(Certificate { latency: longest, since: Nanos(1) }));
+        let last = Nanos::from_micros(100 + seen);
+        assert_eq!(large.certificate, Some(Certificate { latency: last, since: Nanos(1) }));
         tally.forget(sums);
         assert_eq!((tally.first_device(), tally.batch(0, Nanos(2)).1), (None, 0), "said once");
     }
