@@ -34,6 +34,8 @@ pub struct Outlook {
     pub solo: bool,
     /// Whether its requests are handed over as a whole, so that there are no gaps in them.
     pub whole: bool,
+    /// Whether its requests wait in line, so that what delays one delays those behind it as well.
+    pub in_line: bool,
 }
 
 /// A latency tenant that is here and alive.
@@ -63,6 +65,7 @@ impl Default for Outlook {
             deadline: None,
             solo: false,
             whole: false,
+            in_line: false,
         }
     }
 }
@@ -83,10 +86,13 @@ pub(crate) struct Foreseen {
 
 const SOLO: u64 = 1;
 const WHOLE: u64 = 2;
+const IN_LINE: u64 = 4;
 
 impl Foreseen {
     #[inline]
     pub(crate) fn write(&self, outlook: &Outlook) {
+        let flags = [(outlook.solo, SOLO), (outlook.whole, WHOLE), (outlook.in_line, IN_LINE)];
+        let flags = flags.into_iter().map(|(is_so, flag)| u64::from(is_so) * flag).sum();
         let words = [
             (&self.early, outlook.next.early.0),
             (&self.likely, outlook.next.likely.0),
@@ -95,7 +101,7 @@ impl Foreseen {
             (&self.lull, outlook.lull.0),
             (&self.spell, outlook.spell.0),
             (&self.deadline, outlook.deadline.map_or(0, |deadline| deadline.0.max(1))),
-            (&self.flags, (u64::from(outlook.solo) * SOLO) | (u64::from(outlook.whole) * WHOLE)),
+            (&self.flags, flags),
         ];
         words.into_iter().for_each(|(place, word)| place.store(word, Ordering::Relaxed));
     }
@@ -113,6 +119,7 @@ impl Foreseen {
             deadline: (deadline != Nanos::ZERO).then_some(deadline),
             solo: flags & SOLO != 0,
             whole: flags & WHOLE != 0,
+            in_line: flags & IN_LINE != 0,
         }
     }
 }

@@ -50,11 +50,11 @@ proptest! {
 
     #[test]
     fn an_outlook_is_read_as_it_was_said(
-        times in [nanos(), nanos(), nanos(), nanos(), nanos(), nanos()], deadline in proptest::option::of(1..u64::MAX), solo: bool, whole: bool,
+        times in [nanos(), nanos(), nanos(), nanos(), nanos(), nanos()], deadline in proptest::option::of(1..u64::MAX), solo: bool, whole: bool, in_line: bool,
     ) {
         let [early, likely, busy_until, slack, lull, spell] = times;
         let next = Forecast { early, likely };
-        let outlook = Outlook { next, busy_until, slack, lull, spell, deadline: deadline.map(Nanos), solo, whole };
+        let outlook = Outlook { next, busy_until, slack, lull, spell, deadline: deadline.map(Nanos), solo, whole, in_line };
         let board = board();
         let seat = sit_latency(&board, 1);
         seat.beat(ms(10));

@@ -169,6 +169,7 @@ fn standing(reading: &Reading, around: &Around) -> Report {
         best_effort: around.best_effort,
         kept_away: around.kept_away,
         certificate: around.certificate,
+        in_line: reading.outlook.in_line,
     }
 }
 
@@ -184,7 +185,7 @@ fn permille(part: Nanos, whole: Nanos) -> u32 {
 #[cfg(test)]
 mod tests {
     use board::{Experience, Gpu, Need, Occupant, Seat, Settings};
-    use policy::slo::{LEVELS, START};
+    use policy::slo::{Company, LEVELS, START};
 
     use super::*;
 
@@ -255,12 +256,15 @@ mod tests {
         assert_eq!((stage.level(), stage.board.dials()), (START, Dials::default()));
         stage.go(200, us(1_000), us(2_000));
         assert_eq!(stage.level(), LEVELS - 1);
-        assert_eq!(stage.board.dials(), slo::dials_at(LEVELS - 1, false, Domain::Isolated, Dials::default()));
+        assert_eq!(
+            stage.board.dials(),
+            slo::dials_at(LEVELS - 1, Company::ShortBlocks, Domain::Isolated, Dials::default())
+        );
         stage.go(20, us(1_400), us(2_900));
         assert!(stage.level() < START, "{}", stage.level());
         assert_eq!(
             stage.board.dials(),
-            slo::dials_at(stage.level(), false, Domain::Isolated, Dials::default())
+            slo::dials_at(stage.level(), Company::ShortBlocks, Domain::Isolated, Dials::default())
         );
     }
 
@@ -331,7 +335,7 @@ mod tests {
         let policy = Policy { hand, ..Policy::default() };
         let mut stage = Stage::new(policy, None);
         stage.go(200, us(1_000), us(2_000));
-        let top = slo::dials_at(LEVELS - 1, false, Domain::Isolated, Dials::default());
+        let top = slo::dials_at(LEVELS - 1, Company::ShortBlocks, Domain::Isolated, Dials::default());
         assert_eq!(stage.board.dials(), Dials { quiet: us(77), in_flight: ms(3), ..top });
     }
 

@@ -9,7 +9,9 @@
 //! remembered by how long the one before them was, and if there are enough of the kind, these speak alone.
 //!
 //! Requests that follow each other with no more than a breath between them are a *spell*. Whoever leaves the GPU for the first of one had
-//! better stay away until it is over, so how long spells last counts, and not how long requests do.
+//! better stay away until it is over, so how long spells last counts, and not how long requests do. Where spells have several requests, these
+//! *wait in line*, or are steps of something longer: whoever asked has waited for more than the one that is seen. Only where a spell does not
+//! end at all they come in a loop, each behind the answer to the one before, and nobody waits.
 //!
 //! A forecast that is asked for while the tenant is idle takes into account that it has been idle so far: only spans that
 //! are longer are considered. After a span longer than all that are known, the next request may come at any moment.
@@ -38,8 +40,15 @@ const FALSE_START: Nanos = Nanos::from_micros(300);
 /// A longer pause than this ends a spell, and one longer than the lull, where that is longer: whoever was away for the request before is
 /// back by then.
 const BREATH: Nanos = Nanos::from_micros(100);
-/// The last spell counts for one part in so many.
+/// Of how long spells last, the last one counts for one part in so many; of how many requests they have, which should not change with
+/// every burst, for one in so many.
 const SPELLS: u64 = 8;
+const MORE_SPELLS: u64 = 32;
+/// Requests in a spell are counted in so many parts of one. From one and a half on, on average, they wait in line.
+const PARTS: u64 = 256;
+const LINE: u64 = PARTS * 3 / 2;
+/// A spell of so many requests is a loop.
+const LOOP: u64 = 1_000;
 
 /// How regularly requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,9 +91,12 @@ pub struct Arrivals {
     began: Option<Nanos>,
     /// When it ended; `None` while it is under way.
     ended: Option<Nanos>,
-    /// When the spell began, and how long spells last, on average.
+    /// When the spell began, and how many of its requests were answered.
     spell_began: Option<Nanos>,
+    answered: u64,
+    /// How long spells last, and how many requests they have, in parts, on average.
     spell: Nanos,
+    requests: u64,
 }
 
 /// Spans, all of them and by what was before.
@@ -115,7 +127,9 @@ impl Arrivals {
             began: None,
             ended: None,
             spell_began: None,
+            answered: 0,
             spell: Nanos::ZERO,
+            requests: 0,
         }
     }
 
@@ -127,6 +141,7 @@ impl Arrivals {
             if pause > BREATH && pause > self.lull() {
                 self.observe_spell(ended.since(spell_began));
                 self.spell_began = Some(now);
+                self.answered = 0;
             }
             self.score(ended, now);
             self.ended = None;
@@ -145,17 +160,27 @@ impl Arrivals {
     pub fn ended(&mut self, now: Nanos) {
         if self.began.is_some() {
             self.ended = Some(now);
+            self.answered += 1;
         }
     }
 
     fn observe_spell(&mut self, lasted: Nanos) {
-        let before = if self.spell == Nanos::ZERO { lasted } else { self.spell };
-        self.spell = Nanos((before.0.saturating_mul(SPELLS - 1)).saturating_add(lasted.0) / SPELLS);
+        let average = |before: u64, last: u64, of: u64| {
+            let before = if before == 0 { last } else { before };
+            before.saturating_mul(of - 1).saturating_add(last) / of
+        };
+        self.spell = Nanos(average(self.spell.0, lasted.0, SPELLS));
+        self.requests = average(self.requests, self.answered * PARTS, MORE_SPELLS);
     }
 
     /// How long a spell of requests lasts, on average; nought: none has ended yet.
     pub fn spell(&self) -> Nanos {
         self.spell
+    }
+
+    /// Whether requests wait in line, or are steps of something longer.
+    pub fn wait_in_line(&self) -> bool {
+        self.answered < LOOP && self.requests >= LINE
     }
 
     /// When the next request comes, as far as it is known now.

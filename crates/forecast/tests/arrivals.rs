@@ -261,22 +261,48 @@ fn arrivals_take_two_kilobytes_and_a_half() {
 
 #[test]
 fn requests_that_wait_for_each_other_are_one_spell() {
-    let us = Nanos::from_micros;
-    let spell = |requests: u64, between: Nanos| {
-        let (mut arrivals, mut now) = (Arrivals::new(), Nanos::ZERO);
-        for _ in 0..50 {
-            for _ in 0..requests {
-                arrivals.began(now);
-                now += us(600);
-                arrivals.ended(now);
-                now += between;
-            }
-            now += Nanos::from_millis(5);
-        }
-        arrivals.spell()
-    };
+    let spell = |requests, between| spells(50, requests, between).spell();
     assert_eq!(spell(1, us(40)), us(600));
     assert_eq!(spell(10, us(40)), us(600 * 10 + 40 * 9));
     assert_eq!(spell(10, us(900)), us(600), "there is time enough to come back in between");
     assert_eq!(Arrivals::new().spell(), Nanos::ZERO);
+}
+
+#[test]
+fn several_requests_in_a_spell_wait_in_line_and_a_spell_without_end_is_a_loop() {
+    let wait_in_line = |requests, between| spells(50, requests, between).wait_in_line();
+    assert!(wait_in_line(2, us(40)) && wait_in_line(30, us(40)));
+    assert!(!wait_in_line(1, us(40)) && !wait_in_line(10, us(900)));
+    assert!(!spells(1, 5_000, us(40)).wait_in_line());
+    let mut arrivals = spells(50, 4, us(40));
+    let mut now = Nanos::from_millis(10_000);
+    for request in 0..2_000 {
+        arrivals.began(now);
+        arrivals.ended(now + us(600));
+        now += us(640);
+        assert_eq!(
+            arrivals.wait_in_line(),
+            request < 999,
+            "request {request} of a loop that has begun since"
+        );
+    }
+}
+
+const fn us(micros: u64) -> Nanos {
+    Nanos::from_micros(micros)
+}
+
+/// So many spells of so many requests of 600 µs, so far apart, with 5 ms between them.
+fn spells(count: u64, requests: u64, between: Nanos) -> Arrivals {
+    let (mut arrivals, mut now) = (Arrivals::new(), Nanos::ZERO);
+    for _ in 0..count {
+        for _ in 0..requests {
+            arrivals.began(now);
+            now += us(600);
+            arrivals.ended(now);
+            now += between;
+        }
+        now += Nanos::from_millis(5);
+    }
+    arrivals
 }

@@ -97,6 +97,17 @@ fn a_quiet_window_is_no_reason_to_pull_the_lever_unless_it_is_long() {
 }
 
 #[test]
+fn before_requests_that_are_not_worth_it_the_lever_is_not_pulled_either() {
+    let off = |usual, whole| {
+        let mut long = scene(Kind::Strict, vec![Latency { usual, whole, ..ended(us(40))[0] }]);
+        long.dials.quiet = us(2_000);
+        aside(&long, false).off
+    };
+    assert_eq!([us(0), us(599), us(600)].map(|usual| off(usual, false)), [true, false, true]);
+    assert_eq!([us(600), us(1_199), us(1_200)].map(|usual| off(usual, true)), [false, false, true]);
+}
+
+#[test]
 fn a_gap_inside_a_request_is_no_reason_to_come_back_or_to_stay() {
     let next = common::expected(NOW + us(2_000), NOW + us(2_100));
     let in_gap = Latency { busy_until: NOW - us(10), next, usual: us(5_000), ..active(0, NOW - us(1_000)) };

@@ -4,7 +4,7 @@ mod common;
 
 use common::{dials, us};
 use model::{Dials, Domain, Kind, Nanos};
-use policy::slo::{Aim, LEVELS, Report, START, State, Typical, aim, dials_at, slack, tune};
+use policy::slo::{Aim, Company, LEVELS, Report, START, State, Typical, aim, dials_at, slack, tune};
 use proptest::prelude::*;
 
 /// Where every dial has its full range.
@@ -77,6 +77,7 @@ impl Plant {
             best_effort: self.best_effort,
             kept_away: self.kept_away,
             certificate: us(20),
+            in_line: false,
         }
     }
 
@@ -118,7 +119,7 @@ fn ramp(step: u32) -> Vec<u32> {
 #[test]
 fn it_starts_with_the_dials_as_they_are_by_default() {
     assert_eq!(State::default().level(), START);
-    assert_eq!(dials_at(START, false, DOMAIN, Dials::default()), Dials::default());
+    assert_eq!(dials_at(START, Company::ShortBlocks, DOMAIN, Dials::default()), Dials::default());
 }
 
 /// As bold as can be.
@@ -146,7 +147,24 @@ fn other_sms_are_tried_where_an_objective_leaves_room_for_that() {
     assert_eq!(dials.confine, 0, "requests are over too soon");
     assert_eq!(confined(None, Domain::Shared), 0, "near the time alone nothing else is tolerated");
     assert_eq!(confined(Some(9_000), Domain::Isolated), 0, "contexts take turns there");
-    assert!((0..=START).all(|level| dials_at(level, true, Domain::Shared, Dials::default()).confine == 0));
+    assert!(
+        (0..=START)
+            .all(|level| dials_at(level, Company::OnOtherSms, Domain::Shared, Dials::default()).confine == 0)
+    );
+}
+
+#[test]
+fn nobody_runs_beside_requests_that_wait_in_line() {
+    let report = Plant { slo: Some(us(9_000)), ..Plant::new(ramp(0)) }.report(0);
+    let beside = |in_line: &[bool]| {
+        let reports: Vec<Report> = in_line.iter().map(|&in_line| Report { in_line, ..report }).collect();
+        let (dials, state) = tune(dials(Kind::Slo), Domain::Shared, top(), &reports);
+        assert_eq!(state.level(), LEVELS - 1, "what is between requests is used as before");
+        (dials.beside, dials.confine)
+    };
+    assert_eq!(beside(&[false]), (us(400), 75));
+    assert_eq!(beside(&[true]), (Nanos::ZERO, 0));
+    assert_eq!(beside(&[false, true]), (Nanos::ZERO, 0), "one of them does");
 }
 
 /// Lets nobody in below a level; from there on best-effort work is there, and does harm or not.
@@ -204,7 +222,8 @@ fn one_tenant_without_room_is_enough_to_keep_others_from_its_sms() {
 
 #[test]
 fn every_step_up_is_bolder_and_every_dial_stays_within_its_bounds() {
-    let all: Vec<Dials> = (0..LEVELS).map(|level| dials_at(level, false, DOMAIN, Dials::default())).collect();
+    let all: Vec<Dials> =
+        (0..LEVELS).map(|level| dials_at(level, Company::ShortBlocks, DOMAIN, Dials::default())).collect();
     for pair in all.windows(2) {
         let (low, high) = (pair[0], pair[1]);
         assert!(high.quiet <= low.quiet && high.threshold <= low.threshold);
@@ -212,15 +231,15 @@ fn every_step_up_is_bolder_and_every_dial_stays_within_its_bounds() {
         assert_ne!(low, high);
     }
     assert!(all.iter().all(|dials| dials.sane() == *dials));
-    assert_eq!(dials_at(u32::MAX, false, DOMAIN, Dials::default()), all[all.len() - 1]);
+    assert_eq!(dials_at(u32::MAX, Company::ShortBlocks, DOMAIN, Dials::default()), all[all.len() - 1]);
     assert_eq!(all[0].beside, Nanos::ZERO, "at the bottom nobody runs beside a request");
 }
 
 #[test]
 fn in_the_isolated_domain_nobody_runs_beside_a_request_and_nobody_is_kept_away_for_long_after_it() {
     for level in 0..LEVELS {
-        let [isolated, shared] =
-            [Domain::Isolated, Domain::Shared].map(|domain| dials_at(level, false, domain, Dials::default()));
+        let [isolated, shared] = [Domain::Isolated, Domain::Shared]
+            .map(|domain| dials_at(level, Company::ShortBlocks, domain, Dials::default()));
         assert_eq!(isolated, Dials { quiet: shared.quiet.min(us(300)), beside: us(0), ..shared });
     }
 }
@@ -331,7 +350,7 @@ fn without_evidence_nothing_changes() {
     let nobody_knows = Report { solo: None, slo: None, ..Plant::new(ramp(0)).report(0) };
     for reports in [&[][..], &[nobody_knows]] {
         let (dials, after) = tune(dials(Kind::Slo), DOMAIN, state, reports);
-        assert_eq!((dials, after.level()), (dials_at(START, false, DOMAIN, dials), START));
+        assert_eq!((dials, after.level()), (dials_at(START, Company::ShortBlocks, DOMAIN, dials), START));
     }
 }
 
@@ -397,11 +416,11 @@ fn any_typical() -> impl Strategy<Value = Typical> {
 
 prop_compose! {
     fn any_report()(
-        (requests, missed, tolerance, best_effort, kept_away) in any::<(u32, u32, u32, u32, bool)>(),
+        (requests, missed, tolerance, best_effort, kept_away, in_line) in any::<(u32, u32, u32, u32, bool, bool)>(),
         observed in any_typical(), solo in proptest::option::of(any_typical()),
         slo in proptest::option::of(common::nanos()), certificate in common::nanos(),
     ) -> Report {
-        Report { requests, missed, observed, solo, slo, tolerance, best_effort, kept_away, certificate }
+        Report { requests, missed, observed, solo, slo, tolerance, best_effort, kept_away, certificate, in_line }
     }
 }
 

@@ -240,6 +240,7 @@ impl Known {
             best_effort: others.best_effort,
             kept_away: others.kept_away,
             certificate: others.certificate,
+            in_line: self.arrivals.wait_in_line(),
         }
     }
 }
@@ -281,9 +282,10 @@ impl Scheduler for Ebb {
     fn ended(&mut self, end: &Ended) {
         let Some(known) = self.known.get_mut(end.seat as usize) else { return };
         known.requests += 1;
-        let took = end.end.since(end.due);
+        // How long it waited in line before, nobody sees who only sees its work.
+        let took = end.end.since(end.start);
         known.missed += u32::from(known.report.and_then(|report| report.slo).is_some_and(|slo| took > slo));
-        known.solo.observe(end.end.since(end.start), end.alone);
+        known.solo.observe(took, end.alone);
         known.arrivals.ended(end.end);
         (known.ended, known.expected) = (Some(end.end), None);
         known.active = false;

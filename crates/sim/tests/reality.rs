@@ -184,13 +184,14 @@ fn recorded_runs_of_contexts_in_turn_are_predicted_within_fifteen_percent() {
     );
 }
 
-/// The modes of the lab under policies, the way that stands for each, and how many of the nineteen scenarios are to be within the bound
-/// in both figures; `docs/sim.md` says which are not, and what is known of the reasons.
+/// The modes of the lab under policies, the way that stands for each, and how many of the 23 scenarios with enough requests are to be within
+/// the bound in both figures; `docs/sim.md` says which are not, and what is known of the reasons. `slo` in the shared domain let others run beside
+/// requests that wait in line when these runs were made, and does not any more.
 const UNDER_POLICIES: [(&str, &str, usize); 4] = [
-    ("ebb-isolated:strict:1.2x", "strict@isolated", 16),
-    ("ebb-isolated:slo:1.2x", "slo@isolated", 14),
-    ("ebb-shared:strict:1.2x", "strict@shared", 13),
-    ("ebb-shared:slo:1.2x", "slo@shared", 9),
+    ("ebb-isolated:strict:1.2x", "strict@isolated", 20),
+    ("ebb-isolated:slo:1.2x", "slo@isolated", 20),
+    ("ebb-shared:strict:1.2x", "strict@shared", 16),
+    ("ebb-shared:slo:1.2x", "slo@shared", 14),
 ];
 
 #[test]

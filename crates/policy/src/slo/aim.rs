@@ -33,6 +33,8 @@ pub struct Report {
     pub kept_away: bool,
     /// The longest certificate among the best-effort tenants.
     pub certificate: Nanos,
+    /// Whether requests wait in line, or are steps of something longer. How long whoever asked has waited is not seen then.
+    pub in_line: bool,
 }
 
 /// What a tenant is held against.

@@ -7,6 +7,10 @@
 //! **Other SMs where there is room.** On the levels at which something may run beside a request, what takes longer may run on some of
 //! the SMs ([`confine`](crate::confine)), if every objective leaves room for that. What it costs is seen like everything else.
 //!
+//! **Nobody beside a line.** An objective is one for whoever asked, who may have waited in line before his request began; and what makes
+//! each request in a line a little longer makes those behind it much later. Of that nothing is seen here, so where requests wait in line, or
+//! are steps of something longer, nothing runs beside them, at whatever level.
+//!
 //! **Fast down, slowly up.** The tenant that has spent most of its slack counts. At nine tenths, half of the levels go at once,
 //! and half of the rest soon after if that was not enough. Below seven tenths the level goes up by one, but only after enough
 //! requests were seen at the level before to know what it costs. Between the two it stays.
@@ -108,11 +112,21 @@ pub struct State {
     next_penance: u32,
     /// Whether best-effort work is left to the hardware, in the isolated domain.
     left: bool,
-    /// Whether every objective leaves room for work on other SMs.
-    room: bool,
+    company: Company,
     now: Circumstances,
     /// Under which circumstances it was too much.
     then: Circumstances,
+}
+
+/// Who may be there beside a request, at the levels that let anybody in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Company {
+    /// Nobody: requests wait in line.
+    None,
+    #[default]
+    ShortBlocks,
+    /// Every objective leaves room for work on other SMs too.
+    OnOtherSms,
 }
 
 /// What a level that was too much was too much for.
@@ -137,7 +151,7 @@ impl Default for State {
             penance: 0,
             next_penance: PENANCE.0,
             left: false,
-            room: false,
+            company: Company::default(),
             now: Circumstances::default(),
             then: Circumstances::default(),
         }
@@ -154,11 +168,15 @@ pub fn tune(dials: Dials, domain: Domain, state: State, reports: &[Report]) -> (
     (state.dials(domain, dials), state)
 }
 
-/// The dials at a level; `room`: whether best-effort work may have SMs of its own beside requests.
-pub fn dials_at(level: u32, room: bool, domain: Domain, dials: Dials) -> Dials {
+/// The dials at a level.
+pub fn dials_at(level: u32, company: Company, domain: Domain, dials: Dials) -> Dials {
     let (spans, confine) = TABLE[level.min(LEVELS - 1) as usize];
     let [quiet, threshold, in_flight, beside] = spans.map(Nanos::from_micros);
-    let confine = if room { confine } else { 0 };
+    let (beside, confine) = match company {
+        Company::None => (Nanos::ZERO, 0),
+        Company::ShortBlocks => (beside, 0),
+        Company::OnOtherSms => (beside, confine),
+    };
     if domain == Domain::Isolated {
         // Nobody runs beside a request there, unless a person says so: what would, runs in its gaps, and each costs two switches.
         // Both sides pay for that, and where requests are many it is more than the GPU has time for.
@@ -176,7 +194,7 @@ impl State {
 
     /// The dials, with those that are turned here.
     pub fn dials(&self, domain: Domain, dials: Dials) -> Dials {
-        let dials = dials_at(self.level, self.room, domain, dials);
+        let dials = dials_at(self.level, self.company, domain, dials);
         let left = self.left && domain == Domain::Isolated;
         Dials { beside: if left { LEFT_TO_THE_HARDWARE } else { dials.beside }, ..dials }
     }
@@ -257,18 +275,28 @@ impl State {
             rate: (old - old / RATE_OVER).saturating_add(requests),
             certificate: reports.iter().map(|report| report.certificate).max().unwrap_or_default(),
         };
-        let room = !reports.is_empty() && reports.iter().all(has_room);
+        let company = company(reports);
         let known = self.too_much < LEVELS;
-        if known && (now.differ(self.then) || room != self.room) {
-            return State { now, room, too_much: LEVELS, penance: 0, next_penance: PENANCE.0, ..self };
+        if known && (now.differ(self.then) || company != self.company) {
+            return State { now, company, too_much: LEVELS, penance: 0, next_penance: PENANCE.0, ..self };
         }
-        State { now, room, ..self }
+        State { now, company, ..self }
     }
 
     /// Any numbers are a state.
     fn sane(self) -> State {
         let next_penance = self.next_penance.clamp(PENANCE.0, PENANCE.1);
         State { level: self.level.min(LEVELS - 1), too_much: self.too_much.min(LEVELS), next_penance, ..self }
+    }
+}
+
+fn company(reports: &[Report]) -> Company {
+    if reports.iter().any(|report| report.in_line) {
+        Company::None
+    } else if !reports.is_empty() && reports.iter().all(has_room) {
+        Company::OnOtherSms
+    } else {
+        Company::ShortBlocks
     }
 }
 

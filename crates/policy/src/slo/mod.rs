@@ -29,7 +29,7 @@ use crate::gaps::{self, Gap};
 use crate::{Activity, BestEffort, Decision, Latency, View, Who, Why, grant, strict};
 
 pub use aim::{Aim, Report, Typical, aim, slack};
-pub use control::{LEVELS, START, State, dials_at, tune};
+pub use control::{Company, LEVELS, START, State, dials_at, tune};
 pub use waited::PATIENCE;
 
 /// By how much a request may be later than expected, besides what the forecast itself is vague.

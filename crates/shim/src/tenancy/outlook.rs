@@ -90,6 +90,7 @@ impl Prospect {
             deadline,
             solo: state.chosen,
             whole: state.whole,
+            in_line: state.arrivals.wait_in_line(),
         });
     }
 
@@ -118,6 +119,7 @@ impl Prospect {
             deadline: None,
             solo: state.chosen,
             whole: state.whole,
+            in_line: state.arrivals.wait_in_line(),
         });
     }
 }
@@ -150,6 +152,7 @@ impl State {
             best_effort: 0,
             kept_away: false,
             certificate: Nanos::ZERO,
+            in_line: false,
         };
         self.limit = slo::aim(&report).limit();
         self.promised = matches!(slo::aim(&report), Aim::Slo(_));
