@@ -13,8 +13,8 @@
 //! * A request that is handed over **as a whole**, as a graph is, has no gaps for anybody to come back in. It was given the GPU by a switch, and
 //!   all that the lever does for it is to make it wait again: on an H200 170 to 190 µs, while the driver takes others out of the round.
 //!   For such the lever is pulled if they last twice as long as it takes, for what comes behind them.
-//! * **Between requests**, a policy that wants nobody there (a quiet window, a pause that will be short) is a reason only if the requests to come
-//!   are one as well. Otherwise the next one finds the driver at work for a wait that it would not have had: a graph of 0.6 ms every 2 ms
+//! * **Between requests**, a policy that wants nobody there (a quiet window, a request to come that bears less than a switch) is a reason only if
+//!   the requests to come are one as well. Otherwise the next one finds the driver at work for a wait that it would not have had: a graph of 0.6 ms every 2 ms
 //!   paid 200 µs each time.
 //! * Requests that **follow each other** are waited for as one, a spell: one of 0.6 ms that finds the GPU with somebody else pays half as
 //!   much again, and where requests wait in line a spell has a dozen of them. But only if there are two or more on average: the request for
