@@ -47,6 +47,8 @@ const MORE_SPELLS: u64 = 32;
 /// Requests in a spell are counted in so many parts of one. From one and a half on, on average, they wait in line.
 const PARTS: u64 = 256;
 const LINE: u64 = PARTS * 3 / 2;
+/// A spell counts for no more requests than this: one loop is not made up for by a hundred that come alone.
+const MOST: u64 = 16;
 /// A spell of so many requests is a loop.
 const LOOP: u64 = 1_000;
 
@@ -170,7 +172,7 @@ impl Arrivals {
             before.saturating_mul(of - 1).saturating_add(last) / of
         };
         self.spell = Nanos(average(self.spell.0, lasted.0, SPELLS));
-        self.requests = average(self.requests, self.answered * PARTS, MORE_SPELLS);
+        self.requests = average(self.requests, self.answered.min(MOST) * PARTS, MORE_SPELLS);
     }
 
     /// How long a spell of requests lasts, on average; nought: none has ended yet.

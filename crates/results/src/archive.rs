@@ -117,7 +117,10 @@ impl Archive {
             Some(place) => {
                 if self.scenarios[place].digest != new.digest {
                     let before = self.runs.len();
-                    self.runs.retain(|run| !run.is_of(&new.suite, &new.name));
+                    // What was measured since the machine was last described is of the scenario as it is now: one alone may serve several, and
+                    // be there before the last of them is described.
+                    let now = self.machines.len().saturating_sub(1);
+                    self.runs.retain_mut(|run| run.machine == now || !run.forget(&new.suite, &new.name));
                     self.failures
                         .retain(|failure| (&failure.suite, &failure.scenario) != (&new.suite, &new.name));
                     self.remarks.push(format!(

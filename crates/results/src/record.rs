@@ -260,12 +260,26 @@ impl Run {
 
     /// Whether it was measured for a scenario, as its own or as one of those it serves.
     pub fn is_of(&self, suite: &str, scenario: &str) -> bool {
-        let of = |name: &String| {
-            let mut parts = name.splitn(3, '/');
-            parts.next() == Some(suite) && parts.next() == Some(scenario)
-        };
-        (self.suite == suite && self.scenario == scenario) || self.serves.iter().any(of)
+        match self.serves.is_empty() {
+            true => self.suite == suite && self.scenario == scenario,
+            false => self.serves.iter().any(|name| is_tenant_of(name, suite, scenario)),
+        }
     }
+
+    /// It is not of that scenario any more. Whether it is of none then.
+    pub(crate) fn forget(&mut self, suite: &str, scenario: &str) -> bool {
+        if self.serves.is_empty() {
+            return self.is_of(suite, scenario);
+        }
+        self.serves.retain(|name| !is_tenant_of(name, suite, scenario));
+        self.serves.is_empty()
+    }
+}
+
+/// Whether a name, of a suite, a scenario and a tenant, is of that scenario.
+fn is_tenant_of(name: &str, suite: &str, scenario: &str) -> bool {
+    let mut parts = name.splitn(3, '/');
+    parts.next() == Some(suite) && parts.next() == Some(scenario)
 }
 
 /// `model` knows no file format; its words are what files say.

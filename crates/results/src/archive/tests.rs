@@ -191,10 +191,7 @@ fn a_run_supersedes_its_failure_whichever_came_first() {
 
 #[test]
 fn a_changed_scenario_loses_what_was_measured_before() {
-    let mut shared = run("alone", vec![1], vec![2]);
-    shared.mode = ALONE.into();
-    shared.scenario = "other".into();
-    shared.serves = vec!["s/other/t".into(), "s/n/t".into()];
+    let shared = Run { serves: vec!["s/other/t".into(), "s/n/t".into()], ..alone() };
     let records = [
         Record::Machine(machine()),
         Record::Scenario(scenario("1")),
@@ -204,10 +201,21 @@ fn a_changed_scenario_loses_what_was_measured_before() {
     ];
     let folder = written(&records);
     assert_eq!(Archive::read(&[folder.path()]).unwrap().runs.len(), 2);
-    append(folder.path(), &[Record::Machine(machine()), Record::Scenario(scenario("2"))]);
+    // One alone that serves two scenarios is there before the second is described.
+    let again = Run { id: "again".into(), serves: vec!["s/other/t".into(), "s/n/t".into()], ..alone() };
+    let since = [Record::Machine(machine()), Record::Run(again), Record::Scenario(scenario("2"))];
+    append(folder.path(), &since);
     let archive = Archive::read(&[folder.path()]).unwrap();
-    assert!(archive.runs.is_empty());
-    assert!(archive.remarks[0].contains("2 earlier runs"), "{:?}", archive.remarks);
+    let left = |scenario| {
+        archive.runs_of("s", scenario, ALONE).iter().map(|run| run.id.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!((left("n"), left("other")), (vec!["again"], vec!["alone", "again"]));
+    assert_eq!(archive.runs.len(), 2);
+    assert!(archive.remarks[0].contains("1 earlier runs"), "{:?}", archive.remarks);
+}
+
+fn alone() -> Run {
+    Run { mode: ALONE.into(), scenario: "other".into(), ..run("alone", vec![1], vec![2]) }
 }
 
 #[test]
