@@ -274,18 +274,20 @@ fn several_requests_in_a_spell_wait_in_line_and_a_spell_without_end_is_a_loop() 
     assert!(wait_in_line(2, us(40)) && wait_in_line(30, us(40)));
     assert!(!wait_in_line(1, us(40)) && !wait_in_line(10, us(900)));
     assert!(!spells(1, 5_000, us(40)).wait_in_line());
-    let mut arrivals = spells(50, 4, us(40));
     let mut now = Nanos::from_millis(10_000);
-    for request in 0..2_000 {
+    let mut request = |arrivals: &mut Arrivals, pause| {
         arrivals.began(now);
         arrivals.ended(now + us(600));
-        now += us(640);
-        assert_eq!(
-            arrivals.wait_in_line(),
-            request < 999,
-            "request {request} of a loop that has begun since"
-        );
+        now += us(600) + pause;
+        arrivals.wait_in_line()
+    };
+    let mut arrivals = spells(50, 4, us(40));
+    for number in 0..2_000 {
+        assert_eq!(request(&mut arrivals, us(40)), number < 999, "{number} in a loop that has begun since");
     }
+    let mut arrivals = spells(50, 1, us(40));
+    (0..2_000).for_each(|_| assert!(!request(&mut arrivals, us(40)), "a loop"));
+    (0..10).for_each(|_| assert!(!request(&mut arrivals, us(5_000)), "and then one by one"));
 }
 
 const fn us(micros: u64) -> Nanos {
