@@ -221,6 +221,9 @@ pub struct Requests {
     /// What they take, in thousandths of what they take alone; `null`: one of the two is not known yet.
     pub slowdown_p50_permille: Option<u64>,
     pub slowdown_p99_permille: Option<u64>,
+    /// Whether they wait in line, or are steps of something longer, so that `slo` lets nobody run beside them.
+    #[serde(default)]
+    pub in_line: bool,
 }
 
 /// Why a best-effort tenant may run, or not.

@@ -249,16 +249,17 @@ fn describe(policy: &Policy) -> String {
 fn slowdown(requests: &Requests) -> Option<String> {
     let ratio = |permille: u64| format!("{}.{:02}", permille / 1_000, permille % 1_000 / 10);
     let (all, alone) = (&requests.all, &requests.alone);
+    let line = if requests.in_line { "; they wait in line" } else { "" };
     if let (Some(p50), Some(p99)) = (requests.slowdown_p50_permille, requests.slowdown_p99_permille) {
         let counts = format!("{} requests against {} alone", all.count, alone.count);
         let spread = spread(alone);
         return Some(format!(
-            "takes {} times as long as alone at p50, {} at p99 ({counts}{spread})",
+            "takes {} times as long as alone at p50, {} at p99 ({counts}{spread}){line}",
             ratio(p50),
             ratio(p99)
         ));
     }
-    (all.count > 0).then(|| format!("{} requests{}; not yet seen alone", all.count, spread(all)))
+    (all.count > 0).then(|| format!("{} requests{}; not yet seen alone{line}", all.count, spread(all)))
 }
 
 /// What was last decided about a best-effort tenant.

@@ -140,6 +140,7 @@ fn busy() -> Report {
             alone: times(64, 1_250_000, 2_000_000),
             slowdown_p50_permille: Some(1_040),
             slowdown_p99_permille: Some(1_050),
+            in_line: false,
         }),
         ..process(2000, "00000000000000cd", "serve")
     };
@@ -200,13 +201,13 @@ fn a_page_of_the_shared_domain() {
     insta::assert_snapshot!(page::text(&shared()));
 }
 
-/// A policy that has no controller, and a latency tenant that was never alone.
+/// A policy that has no controller, and a latency tenant that was never alone and has requests waiting.
 fn strict() -> Report {
     let mut report = busy();
     let gpu = &mut report.gpus[0];
     gpu.policy = Some(Policy { kind: "strict".to_owned(), level: None, ..policy() });
     let all = times(512, 1_300_000, 2_100_000);
-    gpu.processes[2].requests = Some(Requests { all, ..Requests::default() });
+    gpu.processes[2].requests = Some(Requests { all, in_line: true, ..Requests::default() });
     report
 }
 

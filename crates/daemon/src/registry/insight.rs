@@ -25,6 +25,7 @@ pub(super) fn requests(reading: &Reading, class: Class) -> Option<Requests> {
         alone: times(alone),
         slowdown_p50_permille: ratio(all.p50, alone.p50),
         slowdown_p99_permille: ratio(all.p99, alone.p99),
+        in_line: reading.outlook.in_line,
     })
 }
 
