@@ -177,7 +177,6 @@ fn what_follows_a_short_pause_is_told_from_what_follows_a_long_one() {
 
 #[test]
 fn a_server_that_takes_a_moment_between_two_requests_is_waited_for() {
-    let us = Nanos::from_micros;
     // Bursts of four, five milliseconds apart; between two of a burst the server is busy with something else.
     let lull = |between: Nanos| {
         let (mut arrivals, mut now) = (Arrivals::new(), us(5_000));

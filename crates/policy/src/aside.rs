@@ -70,7 +70,7 @@ pub fn settle(view: &View, decision: &Decision, seat: u32, off: bool, lever: Nan
     if may {
         return Aside { off, again };
     }
-    let worth = if requests.are_whole { lever.scaled(2, 1) } else { lever };
+    let worth = worth(requests.are_whole, lever);
     let off = match requests.last {
         Some(lasts) => lasts >= worth,
         None => {
@@ -88,10 +88,14 @@ fn stretch(tenant: &Latency) -> Nanos {
     if several { tenant.spell } else { tenant.usual }
 }
 
+/// How long requests must last for the lever to be pulled.
+fn worth(are_whole: bool, lever: Nanos) -> Nanos {
+    if are_whole { lever.scaled(2, 1) } else { lever }
+}
+
 /// Whether it pays to be off the GPU when a request of this tenant comes. Of one of whom nothing is known, it may.
 fn is_worth_leaving_for(tenant: &Latency, lever: Nanos) -> bool {
-    let worth = if tenant.whole { lever.scaled(2, 1) } else { lever };
-    tenant.usual == Nanos::ZERO || stretch(tenant) >= worth
+    tenant.usual == Nanos::ZERO || stretch(tenant) >= worth(tenant.whole, lever)
 }
 
 /// The requests under way.
