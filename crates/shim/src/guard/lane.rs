@@ -266,8 +266,9 @@ impl Lane {
             return;
         }
         // Who cannot have it must not put one: between a launch and its record it would be taken for a gate behind that launch.
-        if let Some(_held) = self.lock() {
-            self.put_gate(&Here::new());
+        match self.lock() {
+            Some(_held) => self.put_gate(&Here::new()),
+            None => crate::log::say!("no gate could be put: a launch does not come to its end"),
         }
     }
 
