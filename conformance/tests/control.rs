@@ -2,6 +2,9 @@
 //! process. Every section is a process of its own, on a card of its own, because what is set is set for a process.
 
 use std::ffi::c_int;
+use std::fs::File;
+use std::os::fd::FromRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::ptr;
@@ -62,6 +65,7 @@ const SECTIONS: &[Section] = &[
     ("a_fork_has_nothing_of_it", forked),
     ("other_processes_are_left_alone", others),
     ("a_card_is_known_by_its_uuid", uuids),
+    ("who_may_use_a_card_is_given_its_file", card_file),
 ];
 
 /// Started by sections, not by the list.
@@ -133,6 +137,8 @@ const SET_TIMESLICE: u32 = 2;
 const PREEMPT: u32 = 3;
 const DISABLE: u32 = 4;
 const ENABLE: u32 = 5;
+const LOCK_FILE: u32 = 6;
+const CARD_FILE: u32 = 7;
 
 /// Blocks that count in memory which the host can look at while they run.
 struct Work<'d> {
@@ -292,7 +298,8 @@ fn start_disabled(driver: &Driver) -> Result<()> {
 
 fn refused(driver: &Driver) -> Result<()> {
     let _context = Context::new(driver)?;
-    for (operation, value) in [(6, 0), (u32::MAX, 0), (SET_TIMESLICE, 0), (SET_TIMESLICE, u64::MAX)] {
+    let unknown = [(LOCK_FILE, 2), (CARD_FILE, 1), (CARD_FILE + 1, 0), (u32::MAX, 0)];
+    for (operation, value) in unknown.into_iter().chain([(SET_TIMESLICE, 0), (SET_TIMESLICE, u64::MAX)]) {
         let given = control(driver, operation, value);
         ensure!(given == Err(-libc::EINVAL), "operation {operation} with {value} gave {given:?}");
     }
@@ -362,6 +369,28 @@ fn others(driver: &Driver) -> Result<()> {
     context.synchronize()?;
     gives(driver, TIMESLICE, 0, 1000)?;
     ensure!(work.count() == 400, "{} of 400", work.count());
+    Ok(())
+}
+
+fn card_file(driver: &Driver) -> Result<()> {
+    let early = control(driver, CARD_FILE, 0);
+    ensure!(early == Err(-libc::ENODEV), "before there is a card: {early:?}");
+    let _context = Context::new(driver)?;
+    let open = || -> Result<(File, i32)> {
+        let number = control(driver, CARD_FILE, 0).map_err(|error| anyhow::anyhow!("error {error}"))?;
+        let number = c_int::try_from(number)?;
+        // SAFETY: a descriptor that is ours from now on; it is asked how it was opened.
+        let flags = unsafe { libc::fcntl(number, libc::F_GETFL) };
+        // SAFETY: as above.
+        Ok((unsafe { File::from_raw_fd(number) }, flags))
+    };
+    let ((one, flags), (two, _)) = (open()?, open()?);
+    ensure!(flags & libc::O_ACCMODE == libc::O_RDWR, "flags {flags:#o}");
+    let facts = |file: &File| -> Result<_> {
+        let facts = file.metadata()?;
+        Ok((facts.dev(), facts.ino(), facts.is_file()))
+    };
+    ensure!(facts(&one)? == facts(&two)? && facts(&one)?.2, "it is one file");
     Ok(())
 }
 

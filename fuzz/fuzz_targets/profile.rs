@@ -25,7 +25,7 @@ fn look(bytes: &[u8]) {
     assert!(profile.len() <= batch.len());
     let mut again = Batch::new();
     for (key, record) in profile.iter() {
-        assert!(!key.kernel.name.contains(char::is_control));
+        assert!(!key.kernel.name.contains(model::text::is_hidden));
         let spans = [&record.duration, &record.block, &record.gap];
         assert!(spans.iter().all(|spans| spans.quantile(100) <= spans.quantile(990)));
         again.add(&key.kernel.borrowed(), key.site, record).expect("what was in a batch fits into one");

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use board::link::{Granted, Received, Registration, Reply, Request, receive, reply};
-use board::{Board, Claim, Gpu, Occupant, Place, Seat, Settings, Turn};
+use board::{Board, Claim, Gpu, Occupant, Place, Seat, Settings, Terms, Turn, UsedTime};
 use model::{Class, Dials, Domain, Kind, Nanos};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -25,6 +25,7 @@ const SETTINGS: Settings = Settings {
     idle: Nanos::from_micros(100),
     // A debug build on a loaded machine is silent for long.
     grace: Nanos::from_millis(10_000),
+    starve_after: None,
     tolerance: 50,
 };
 const RIVAL_HOLDS: Duration = Duration::from_millis(1);
@@ -152,7 +153,9 @@ impl Server {
         if self.settings.domain == Domain::Isolated {
             board.announce();
         }
-        let granted = Reply::Granted(Granted { place, class, lowered: false, generation: 1 });
+        let (terms, domain) =
+            (Terms { class, weight, priority, slo, memory, paused: false }, self.settings.domain);
+        let granted = Reply::Granted(Granted { place, terms, domain, lowered: false, generation: 1 });
         reply(connection.as_fd(), &granted, Some(file.as_fd())).ok()?;
         Some((*board, place))
     }
@@ -213,7 +216,7 @@ fn compete(board: Board, ends: &AtomicBool, turns: &AtomicU64) {
             let now = board::now();
             if seat.others_want() {
                 turns.fetch_add(1, Ordering::Relaxed);
-                seat.pass(now, now.since(since), &mut |claims| others(claims));
+                seat.pass(now, UsedTime::new(now.since(since), 1), &mut |claims| others(claims));
             }
         } else {
             seat.wait(seen, Nanos::from_millis(20));

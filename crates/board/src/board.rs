@@ -11,6 +11,7 @@ use crate::layout::{self, Header, Layout, MAGIC, SEATS, VERSION};
 use crate::outlook::Outlook;
 use crate::reading::Reading;
 use crate::standing::{self, Standing};
+use crate::strangers::StrangersSeen;
 use crate::sync::Ordering;
 use crate::terms::{Change, Terms};
 use crate::text::Label;
@@ -150,6 +151,17 @@ impl Board {
         Gpu(bytes)
     }
 
+    /// Of the daemon: somebody who does not sit here has work on the GPU, and is believed to have until then.
+    pub fn say_stranger(&self, until: Nanos) {
+        self.layout.header.stranger_until.store(until.0, Ordering::Relaxed);
+    }
+
+    /// Up to which moment somebody had work on the GPU who does not sit here, as far as the daemon knows; `None`: nobody.
+    pub fn stranger_seen(&self, now: Nanos) -> Option<Nanos> {
+        let until = Nanos(self.layout.header.stranger_until.load(Ordering::Relaxed)).min(now);
+        (until != Nanos::ZERO).then_some(until)
+    }
+
     /// How the tenants' contexts share the GPU.
     pub fn domain(&self) -> Domain {
         self.settings().domain
@@ -158,6 +170,16 @@ impl Board {
     /// What is written there, brought within what can work.
     pub fn settings(&self) -> Settings {
         Settings::read(&self.layout.header)
+    }
+
+    /// Who else is on the GPU, as the daemon last saw it.
+    pub fn strangers(&self) -> StrangersSeen {
+        self.layout.header.strangers.read()
+    }
+
+    /// Says who else is on the GPU. It is advice, and takes effect as seats look.
+    pub fn set_strangers(&self, seen: StrangersSeen) {
+        self.layout.header.strangers.write(seen);
     }
 
     /// Takes effect as seats look; [`announce`](Board::announce) makes them look now.
@@ -172,6 +194,8 @@ impl Board {
             standing::reserve(&seat.standing).map(|generation| (seat, number, generation))
         })?;
         settle(seat, occupant);
+        // Who sat here before may have had it when somebody else ended its occupation.
+        token::forgo(self.layout, number);
         self.layout.round.stopped.remove(number);
         self.layout.round.listening.remove(number);
         self.layout.round.below.fetch_max(u32::from(number) + 1, Ordering::Relaxed);
@@ -189,6 +213,7 @@ impl Board {
         if active != Nanos::ZERO {
             seat.heart.busy.fetch_add(crate::now().since(active).0, Ordering::Relaxed);
         }
+        seat.need.leave(crate::now());
         token::forgo(self.layout, place.seat);
         seat.stop_word.withdraw();
         self.layout.round.stopped.remove(place.seat);
@@ -209,6 +234,14 @@ impl Board {
         seat.terms.write(&terms);
         seat.bell.ring();
         true
+    }
+
+    /// Says which part of the time in which a seat has work it is on the GPU, in thousandths; `None`: all of it, as far as is
+    /// known.
+    pub fn set_presence(&self, place: Place, permille: Option<u32>) {
+        if let Some(seat) = self.seat(place) {
+            seat.presence.store(permille.map_or(0, |part| part.min(1_000) + 1), Ordering::Relaxed);
+        }
     }
 
     /// Rings every bell: something that concerns all has changed.
@@ -291,6 +324,7 @@ fn settle(seat: &layout::Seat, occupant: &Occupant<'_>) {
     let plain: [&AtomicU64; 2] = [&seat.wanted_since, &seat.heart.beat];
     plain.into_iter().for_each(|place| place.store(0, Ordering::Relaxed));
     seat.heart.active_since.store(0, Ordering::Relaxed);
+    seat.presence.store(0, Ordering::Relaxed);
     seat.heart.memory.clear();
     seat.stop_word.withdraw();
     seat.raises.clear();

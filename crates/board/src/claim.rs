@@ -43,7 +43,8 @@ impl Claims {
     }
 }
 
-/// Everybody who wants the token, is not paused and has shown life within the grace. Who has not would only keep the
+/// Everybody who wants the token and has shown life within the grace. Who was told to pause wants none; that the board calls
+/// somebody paused is no reason to pass it over, for anybody can write that. Who has not would only keep the
 /// token from the others for that long; when it comes back to life, it will be seen.
 pub(crate) fn collect(board: &Board, now: Nanos) -> Claims {
     let grace = board.settings().grace;
@@ -51,7 +52,7 @@ pub(crate) fn collect(board: &Board, now: Nanos) -> Claims {
     for (seat, number) in board.layout.used().iter().zip(0u16..) {
         let standing = Standing::of(&seat.standing);
         let terms = seat.terms.read();
-        if !standing.wants() || terms.paused || token::is_lifeless(seat, now, grace) {
+        if !standing.wants() || token::is_lifeless(seat, now, grace) {
             continue;
         }
         found.claims[found.count] = Claim {

@@ -60,6 +60,21 @@ numbered! {
         SwitchedOff = "switched_off", "the switch was turned off by a setting";
         Mps = "mps", "under MPS all contexts share one timeslice";
         LatencyNeedsNone = "latency", "latency tenants are not stopped";
+        /// In the shared domain, where the guard is all there is.
+        Unguarded = "unguarded", "none of its kernels can be stopped between blocks; `ebb verdicts` says why";
+        Unprepared = "unprepared", "its kernels were not prepared for the guard, which is off or came after it began as a latency tenant";
+    }
+}
+
+numbered! {
+    /// Whether a best-effort tenant has the short timeslice, with which it makes way for everybody.
+    SliceState {
+        Short = "short", "makes way for everybody";
+        /// Somebody else may be on the GPU that nobody knows.
+        Lengthened = "lengthened", "has a longer timeslice, because nothing got done with the short one: \
+            somebody else may be on the GPU whom this daemon does not know";
+        /// As the setting says that it should.
+        Starving = "starving", "takes an ordinary timeslice for a tenth of the time, because its work stood still for `token.starve_after`";
     }
 }
 
@@ -76,6 +91,7 @@ pub struct Condition {
     pub paused: bool,
     /// The timeslice that the driver accepted; `None`: its default.
     pub slice: Option<Nanos>,
+    pub slice_state: SliceState,
 }
 
 const DAEMON_LOST: u8 = 1;
@@ -94,14 +110,15 @@ impl Said {
         let lost = if condition.daemon_lost { DAEMON_LOST } else { 0 };
         let paused = if condition.paused { PAUSED } else { 0 };
         let [a, b, c, d] = condition.detail.to_le_bytes();
-        let bytes = [condition.rung.number(), condition.why.number(), lost | paused, 0, a, b, c, d];
+        let state = condition.slice_state.number();
+        let bytes = [condition.rung.number(), condition.why.number(), lost | paused, state, a, b, c, d];
         self.slice.store(condition.slice.map_or(0, |slice| slice.0), Ordering::Relaxed);
         self.word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
     }
 
     /// What is said, as far as it makes sense.
     pub(crate) fn read(&self) -> Condition {
-        let [rung, why, flags, _, a, b, c, d] = self.word.load(Ordering::Relaxed).to_le_bytes();
+        let [rung, why, flags, state, a, b, c, d] = self.word.load(Ordering::Relaxed).to_le_bytes();
         let slice = self.slice.load(Ordering::Relaxed);
         Condition {
             rung: Rung::of(rung).unwrap_or_default(),
@@ -110,6 +127,7 @@ impl Said {
             daemon_lost: flags & DAEMON_LOST != 0,
             paused: flags & PAUSED != 0,
             slice: (slice != 0).then_some(Nanos(slice)),
+            slice_state: SliceState::of(state).unwrap_or_default(),
         }
     }
 }

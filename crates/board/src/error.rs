@@ -33,6 +33,9 @@ pub enum Error {
     Talk(Errno),
     #[error("the daemon did not answer in time")]
     TimedOut,
+    /// Its number means another file by now, or none.
+    #[error("the program has closed the connection to the daemon")]
+    Taken,
     #[error("the daemon hung up")]
     HungUp,
     #[error("the daemon's answer makes no sense: {0}")]

@@ -19,8 +19,10 @@ pub struct Spans {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Experience {
     pub all: Spans,
-    /// Of those that had the GPU to themselves.
+    /// Of those that had the GPU to themselves, as it begins to be known: before, there is only a count.
     pub alone: Spans,
+    /// How many of those it takes for that.
+    pub alone_needed: u64,
 }
 
 impl Experience {
@@ -50,6 +52,7 @@ struct Seen {
 pub(crate) struct Experienced {
     all: Seen,
     alone: Seen,
+    alone_needed: AtomicU64,
 }
 
 impl Seen {
@@ -71,10 +74,12 @@ impl Experienced {
     pub(crate) fn write(&self, experience: &Experience) {
         self.all.write(&experience.all);
         self.alone.write(&experience.alone);
+        self.alone_needed.store(experience.alone_needed, Ordering::Relaxed);
     }
 
     pub(crate) fn read(&self) -> Experience {
-        Experience { all: self.all.read(), alone: self.alone.read() }
+        let alone_needed = self.alone_needed.load(Ordering::Relaxed);
+        Experience { all: self.all.read(), alone: self.alone.read(), alone_needed }
     }
 }
 

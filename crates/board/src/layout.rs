@@ -15,6 +15,7 @@ use crate::need::Needed;
 use crate::outlook::Foreseen;
 use crate::seat_set::SeatSet;
 use crate::stop_word::Published;
+use crate::strangers::StrangersWord;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::tally::Tally;
 use crate::terms::Written;
@@ -23,7 +24,7 @@ use crate::text::Text;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"ebbboard");
 
 /// The layout's version. Any change to a place or to a meaning changes it.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// How many processes one GPU has room for.
 #[cfg(not(all(test, loom)))]
@@ -57,6 +58,11 @@ pub(crate) struct Header {
     pub domain: PlainU32,
     pub tolerance: PlainU32,
     pub dials: Dialled,
+    /// Until when it is believed that somebody has work on the GPU who does not sit here.
+    pub stranger_until: PlainU64,
+    /// In milliseconds; zero: never.
+    pub starve_after: PlainU32,
+    pub strangers: StrangersWord,
 }
 
 /// What the seats agree about.
@@ -91,6 +97,8 @@ pub(crate) struct Seat {
     pub bell: Bell,
 
     pub pid: AtomicU32,
+    /// Which part of the time in which it has work it is really on the GPU, in thousandths and one more; zero: not known.
+    pub presence: PlainU32,
     pub said: Said,
     pub name: Text<NAME_BYTES>,
     pub program: Text<PROGRAM_BYTES>,
@@ -144,6 +152,9 @@ mod places {
         assert!(offset_of!(Header, domain) == 56);
         assert!(offset_of!(Header, dials) == 64);
         assert!(size_of::<Dialled>() == 48);
+        assert!(offset_of!(Header, stranger_until) == 112);
+        assert!(offset_of!(Header, starve_after) == 120);
+        assert!(offset_of!(Header, strangers) == 124);
         assert!(offset_of!(Layout, round) == 128);
         assert!(offset_of!(Layout, seats) == 192);
         assert!(offset_of!(Seat, virtual_time) == 8);
@@ -153,6 +164,7 @@ mod places {
         assert!(offset_of!(Heart, memory) == 32);
         assert!(offset_of!(Seat, bell) == 128);
         assert!(offset_of!(Seat, pid) == 192);
+        assert!(offset_of!(Seat, presence) == 196);
         assert!(offset_of!(Seat, said) == 200);
         assert!(offset_of!(Seat, name) == 216);
         assert!(offset_of!(Seat, program) == 284);

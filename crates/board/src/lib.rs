@@ -12,7 +12,7 @@
 //! without a bound; and whoever is handed a file that is said to be a board makes certain that its size cannot change
 //! before touching it. A hostile tenant can still lie about itself, take more than its share, and spoil the round for the
 //! others, who then share the GPU as badly as they would without ebb. It cannot crash them, read their memory or hang
-//! them. Who must not be able to do even that needs another user's daemon, and another board.
+//! them, nor tell them who they are: class, limits, domain and pauses come on a tenant's own connection ([`link`]). Who must not be able to do even that needs another user's daemon, or a board for each user.
 //!
 //! # Death
 //!
@@ -24,10 +24,10 @@
 //!
 //! The tenant's half runs inside other people's programs: no heap, no lock, system calls only to sleep and to wake.
 //!
-//! * [`Board`], [`Settings`]: the segment, and the daemon's half
-//! * [`Seat`], [`Turn`], [`Claim`]: the tenant's half
+//! * [`Board`], [`Settings`]: the segment, and the daemon's half; [`StrangersSeen`]: who else is on the GPU
+//! * [`Seat`], [`Turn`], [`UsedTime`], [`Claim`]: the tenant's half
 //! * [`StopWord`]: how a latency tenant stops a best-effort one where both are on the GPU at once
-//! * [`Terms`], [`Change`]: what the daemon says of a seat; [`Condition`]: what a tenant says of itself
+//! * [`Terms`], [`Change`]: what the daemon says of a seat, here as a copy for others; [`Condition`]: what a tenant says of itself
 //! * [`model::Dials`]: how boldly best-effort work uses the GPU; [`Outlook`], [`Need`], [`Experience`]: what tenants say of what
 //!   they expect, want and have seen, as advice; [`LatencySeat`], [`BestEffortSeat`]: as a policy reads it
 //! * [`Tally`], [`Histogram`]: what is counted; [`Reading`]: all of it, checked
@@ -46,6 +46,7 @@ mod dials;
 mod error;
 mod experience;
 mod histogram;
+mod landmarks;
 mod layout;
 pub mod link;
 mod memory;
@@ -60,6 +61,7 @@ mod segment;
 mod settings;
 mod standing;
 mod stop_word;
+mod strangers;
 mod sync;
 mod tally;
 mod terms;
@@ -68,17 +70,19 @@ mod token;
 
 pub use board::{Board, Gpu, Occupant, Place};
 pub use claim::Claim;
-pub use condition::{Condition, Rung, Why};
+pub use condition::{Condition, Rung, SliceState, Why};
 pub use error::Error;
 pub use experience::{Experience, Spans};
 pub use histogram::{BUCKETS, Histogram, Snapshot};
+pub use landmarks::{BOARD_BYTES, Landmark};
 pub use layout::{SEATS, VERSION};
 pub use need::{BestEffortSeat, Decided, Need};
 pub use outlook::{LatencySeat, Outlook};
 pub use reading::Reading;
-pub use seat::{Seat, Turn};
+pub use seat::{Seat, Turn, UsedTime};
 pub use settings::Settings;
 pub use stop_word::{HANDLE_BYTES, StopWord};
+pub use strangers::StrangersSeen;
 pub use tally::{Count, Figures, Tally};
 pub use terms::{Change, HIGHEST_PRIORITY, HIGHEST_WEIGHT, Terms};
 pub use text::Label;

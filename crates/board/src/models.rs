@@ -18,7 +18,7 @@ use crate::standing::Standing;
 use crate::stop_word::{HANDLE_BYTES, Published};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, SLEPT};
 use crate::token::Token;
-use crate::{Board, Change, Claim, Gpu, Occupant, Place, Seat, Settings, Turn, bell::Bell, layout};
+use crate::{Board, Change, Claim, Gpu, Occupant, Place, Seat, Settings, Turn, UsedTime, bell::Bell, layout};
 
 pub(crate) const NOW: Nanos = Nanos::from_millis(1_000);
 
@@ -159,7 +159,7 @@ fn whoever_comes_to_want_is_not_forgotten_by_one_who_leaves() {
         let (first, second) = (sit(&board, 1), sit(&board, 2));
         assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
         let waiter = thread::spawn(move || await_turn(&second));
-        first.leave(NOW, Nanos(5), &mut first_other(first));
+        first.leave(NOW, UsedTime::new(Nanos(5), first.terms().weight), &mut first_other(first));
         waiter.join().unwrap();
         assert_eq!(holder(&board), Some(second.place().seat));
     });
@@ -177,7 +177,11 @@ fn a_passed_token_comes_with_what_its_last_holder_wrote() {
             await_turn(&second);
             first_time(&board)
         });
-        let next = first.pass(NOW + Nanos(9), Nanos(9), &mut first_other(first));
+        let next = first.pass(
+            NOW + Nanos(9),
+            UsedTime::new(Nanos(9), first.terms().weight),
+            &mut first_other(first),
+        );
         assert_eq!(next, Some(second.place()));
         assert_eq!(waiter.join().unwrap(), before + Nanos(9));
     });
@@ -200,7 +204,7 @@ fn an_idle_holder_hears_that_somebody_wants_it() {
             }
             first.wait(seen, Nanos::MAX);
         }
-        first.leave(NOW, Nanos(5), &mut first_other(first));
+        first.leave(NOW, UsedTime::new(Nanos(5), first.terms().weight), &mut first_other(first));
         waiter.join().unwrap();
     });
 }
@@ -212,7 +216,7 @@ fn one_who_no_longer_wants_does_not_keep_the_token() {
         assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
         second.want(NOW);
         let fickle = thread::spawn(move || second.unwant());
-        first.leave(NOW, Nanos(5), &mut first_other(first));
+        first.leave(NOW, UsedTime::new(Nanos(5), first.terms().weight), &mut first_other(first));
         fickle.join().unwrap();
         assert_eq!(holder(&board), None);
     });
@@ -228,7 +232,7 @@ fn a_third_gets_what_a_second_no_longer_wants() {
         let waiter = thread::spawn(move || await_turn(&third));
         let mut choose_second =
             |claims: &[Claim]| claims.iter().position(|claim| claim.place == second.place());
-        first.leave(NOW, Nanos(5), &mut choose_second);
+        first.leave(NOW, UsedTime::new(Nanos(5), first.terms().weight), &mut choose_second);
         fickle.join().unwrap();
         waiter.join().unwrap();
         assert_eq!(holder(&board), Some(third.place().seat));
@@ -242,7 +246,7 @@ fn the_dead_do_not_keep_what_is_passed_to_them() {
         assert!(matches!(first.try_hold(NOW), Turn::Mine { .. }));
         second.want(NOW);
         let daemon = thread::spawn(move || board.free(second.place()));
-        first.leave(NOW, Nanos(5), &mut first_other(first));
+        first.leave(NOW, UsedTime::new(Nanos(5), first.terms().weight), &mut first_other(first));
         assert!(daemon.join().unwrap());
         assert_eq!(holder(&board), None);
     });
@@ -280,7 +284,7 @@ fn taken_over_and_passed_on_at_once_it_is_with_one() {
         let taker = thread::spawn(move || matches!(second.try_hold(MUCH_LATER), Turn::Mine { .. }));
         let mut choose_third =
             |claims: &[Claim]| claims.iter().position(|claim| claim.place == third.place());
-        let passed = first.pass(MUCH_LATER, Nanos(5), &mut choose_third);
+        let passed = first.pass(MUCH_LATER, UsedTime::new(Nanos(5), first.terms().weight), &mut choose_third);
         let taken = taker.join().unwrap();
         assert!(!(taken && passed.is_some()), "two succeeded");
         let expected = if taken { second } else { third };
@@ -475,4 +479,28 @@ fn make(seat: *mut layout::Seat) {
     unsafe { (&raw mut (*seat).raises).write(SeatSet::new()) };
     // SAFETY: as above.
     unsafe { (&raw mut (*seat).bell).write(Bell::new()) };
+}
+
+/// Two tenants come to a board with work under way, as when both ran unseated or were of another class. Each leaves the GPU
+/// before it waits, has the short slice set only with the token, and leaves the GPU before it passes the token on. So no two
+/// short slices meet on the GPU, where neither would get anything done.
+#[test]
+fn two_that_come_with_work_never_meet_with_short_slices() {
+    explore(|board| {
+        // Tenants on the GPU with the short slice.
+        let short = loom::sync::Arc::new(AtomicU32::new(0));
+        let tenant = |pid| {
+            let (seat, short) = (sit(&board, pid), short.clone());
+            move || {
+                // Off the GPU: what it has there has an ordinary slice until now.
+                await_turn(&seat);
+                assert_eq!(short.fetch_add(1, Ordering::Relaxed), 0, "another short slice is on the GPU");
+                short.fetch_sub(1, Ordering::Relaxed);
+                seat.leave(NOW, UsedTime::new(Nanos::ZERO, 1), &mut first_other(seat));
+            }
+        };
+        let other = thread::spawn(tenant(1));
+        tenant(2)();
+        other.join().unwrap();
+    });
 }

@@ -65,6 +65,8 @@ pub(crate) struct Needed {
     /// One more than the reason; nought: nothing was decided yet.
     why: AtomicU64,
     longest: AtomicU64,
+    /// When a seat here was last known to have work on the GPU and has none now, over all its occupants.
+    ran: AtomicU64,
 }
 
 const WANTS: u64 = 1;
@@ -95,6 +97,13 @@ impl Needed {
         u8::try_from(why).ok().map(|why| Decided { why, longest })
     }
 
+    /// The occupant is gone, and with it what it had on the GPU.
+    pub(crate) fn leave(&self, now: Nanos) {
+        if self.flags.load(Ordering::Relaxed) & RUNS != 0 {
+            self.ran.store(now.0, Ordering::Relaxed);
+        }
+    }
+
     /// For a new occupant.
     pub(crate) fn clear(&self) {
         self.write(&Need::default());
@@ -119,7 +128,20 @@ impl Seat {
             let since = if waits { now.0.max(1) } else { 0 };
             own.need.waits_since.store(since, Ordering::Relaxed);
         }
+        if before.runs && !need.runs {
+            own.need.ran.store(now.0, Ordering::Relaxed);
+        }
         own.need.write(&need);
+    }
+
+    /// There was work of ours on the GPU until now, though we say already that there is none.
+    pub fn say_ran(&self, now: Nanos) {
+        self.own().need.ran.store(now.0, Ordering::Relaxed);
+    }
+
+    /// There is work on the GPU from now on, whatever was said before.
+    pub fn say_running(&self) {
+        self.own().need.flags.fetch_or(WANTS | RUNS, Ordering::Relaxed);
     }
 
     /// Moves our virtual time: where nobody passes a token, whoever runs says itself what that comes to.
@@ -134,6 +156,11 @@ impl Seat {
         }
     }
 
+    /// Ourselves as others would see us, whatever the board says of our class.
+    pub fn as_best_effort(&self, now: Nanos) -> BestEffortSeat {
+        view_of(self.board().layout, self.own(), self.place().seat, now)
+    }
+
     /// What was decided about us, for whoever asks why we do not run.
     pub fn say_decision(&self, why: u8, longest: Nanos) {
         let need = &self.own().need;
@@ -143,32 +170,44 @@ impl Seat {
 }
 
 impl Board {
+    /// When best-effort work was last on the GPU, as far as its owners say: now, if it is. `None`: it never was.
+    pub fn best_effort_last_ran(&self, now: Nanos) -> Option<Nanos> {
+        let moment = |seat: &layout::Seat| {
+            let runs = is_best_effort(seat) && seat.need.read().runs && !activity::is_gone(seat, now);
+            // What lies in the future has not happened.
+            if runs { now } else { Nanos(seat.need.ran.load(Ordering::Relaxed)).min(now) }
+        };
+        self.layout.used().iter().map(moment).max().filter(|moment| *moment != Nanos::ZERO)
+    }
+
     /// The best-effort tenants that are here and alive.
     pub fn best_effort_tenants(&self, now: Nanos) -> impl Iterator<Item = BestEffortSeat> + use<> {
         let layout = self.layout;
         layout.used().iter().zip(0u16..).filter_map(move |(seat, number)| {
-            if !is_best_effort(seat) || activity::is_gone(seat, now) {
-                return None;
-            }
-            let (terms, need) = (seat.terms.read(), seat.need.read());
-            let waits_since = seat.need.waits_since.load(Ordering::Relaxed);
-            let asked_since = seat.wanted_since.load(Ordering::Relaxed);
-            let tenant = seat.tenant.load(Ordering::Relaxed);
-            let same = |other: &&layout::Seat| other.tenant.load(Ordering::Relaxed) == tenant && wants(other);
-            let siblings = layout.used().iter().filter(same).count();
-            Some(BestEffortSeat {
-                seat: number,
-                priority: terms.priority,
-                weight: terms.weight,
-                siblings: u32::try_from(siblings).unwrap_or(u32::MAX).max(1),
-                wants: wants(seat),
-                runs: need.runs,
-                virtual_time: Nanos(seat.virtual_time.load(Ordering::Relaxed)),
-                wanted_since: Nanos(if waits_since != 0 { waits_since } else { asked_since }).min(now),
-                certificate: need.certificate,
-                piece: need.piece,
-            })
+            let here = is_best_effort(seat) && !activity::is_gone(seat, now);
+            here.then(|| view_of(layout, seat, number, now))
         })
+    }
+}
+
+fn view_of(layout: &layout::Layout, seat: &layout::Seat, number: u16, now: Nanos) -> BestEffortSeat {
+    let (terms, need) = (seat.terms.read(), seat.need.read());
+    let waits_since = seat.need.waits_since.load(Ordering::Relaxed);
+    let asked_since = seat.wanted_since.load(Ordering::Relaxed);
+    let tenant = seat.tenant.load(Ordering::Relaxed);
+    let same = |other: &&layout::Seat| other.tenant.load(Ordering::Relaxed) == tenant && wants(other);
+    let siblings = layout.used().iter().filter(same).count();
+    BestEffortSeat {
+        seat: number,
+        priority: terms.priority,
+        weight: terms.weight,
+        siblings: u32::try_from(siblings).unwrap_or(u32::MAX).max(1),
+        wants: wants(seat),
+        runs: need.runs,
+        virtual_time: Nanos(seat.virtual_time.load(Ordering::Relaxed)),
+        wanted_since: Nanos(if waits_since != 0 { waits_since } else { asked_since }).min(now),
+        certificate: need.certificate,
+        piece: need.piece,
     }
 }
 

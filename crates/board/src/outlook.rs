@@ -30,8 +30,9 @@ pub struct Outlook {
     pub spell: Nanos,
     /// When the request in progress must be answered.
     pub deadline: Option<Nanos>,
-    /// Whether that request is to be seen as it is alone.
-    pub solo: bool,
+    /// Its request, or the next one, is to be seen as it is alone, and is worth waiting for so long; zero: it is not. Told in
+    /// microseconds, up to an hour.
+    pub solo_wait: Nanos,
     /// Whether its requests are handed over as a whole, so that there are no gaps in them.
     pub whole: bool,
     /// Whether its requests wait in line, so that what delays one delays those behind it as well.
@@ -63,7 +64,7 @@ impl Default for Outlook {
             lull: nought,
             spell: nought,
             deadline: None,
-            solo: false,
+            solo_wait: Nanos::ZERO,
             whole: false,
             in_line: false,
         }
@@ -84,15 +85,17 @@ pub(crate) struct Foreseen {
     flags: AtomicU64,
 }
 
-const SOLO: u64 = 1;
 const WHOLE: u64 = 2;
 const IN_LINE: u64 = 4;
+/// The upper half of the flags: for how many microseconds a request that is to be seen alone is waited for.
+const SOLO_WAIT: u32 = 32;
 
 impl Foreseen {
     #[inline]
     pub(crate) fn write(&self, outlook: &Outlook) {
-        let flags = [(outlook.solo, SOLO), (outlook.whole, WHOLE), (outlook.in_line, IN_LINE)];
-        let flags = flags.into_iter().map(|(is_so, flag)| u64::from(is_so) * flag).sum();
+        let flags = [(outlook.whole, WHOLE), (outlook.in_line, IN_LINE)];
+        let flags: u64 = flags.into_iter().map(|(is_so, flag)| u64::from(is_so) * flag).sum();
+        let flags = flags | (outlook.solo_wait.0.div_ceil(1_000).min(u32::MAX.into()) << SOLO_WAIT);
         let words = [
             (&self.early, outlook.next.early.0),
             (&self.likely, outlook.next.likely.0),
@@ -117,7 +120,7 @@ impl Foreseen {
             lull: of(&self.lull),
             spell: of(&self.spell),
             deadline: (deadline != Nanos::ZERO).then_some(deadline),
-            solo: flags & SOLO != 0,
+            solo_wait: Nanos::from_micros(flags >> SOLO_WAIT),
             whole: flags & WHOLE != 0,
             in_line: flags & IN_LINE != 0,
         }

@@ -20,11 +20,30 @@ const LONGEST_WAIT: Nanos = Nanos::from_millis(1_000);
 /// Whoever waits for a holder to show life looks again no sooner.
 const SHORTEST_LOOK: Nanos = Nanos::from_micros(500);
 
+/// Nobody's virtual time is further ahead of the others' than so many quanta, for each of its siblings, or than this span.
+/// After a turn it is ahead by one; where work cannot be stopped, a turn takes longer than a quantum.
+const LONGEST_LEAD: u32 = 4;
+const LEAST_LEAD: Nanos = Nanos::from_millis(200);
+
 /// The place of this process. A copy is as good as the original; any thread may use one.
 #[derive(Clone, Copy)]
 pub struct Seat {
     board: Board,
     place: Place,
+}
+
+/// For how long somebody has had the token, and with which weight that is charged: the one that the daemon has granted, which
+/// the tenant knows from its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsedTime {
+    pub span: Nanos,
+    pub weight: u32,
+}
+
+impl UsedTime {
+    pub fn new(span: Nanos, weight: u32) -> UsedTime {
+        UsedTime { span, weight }
+    }
 }
 
 /// Whose turn it is.
@@ -54,7 +73,8 @@ impl Seat {
         self.standing().is(self.place.generation)
     }
 
-    /// What the daemon says now.
+    /// The board's copy of our terms. Everybody at the board can write it, so it tells others about us, and us only that there
+    /// may be something to hear from the daemon.
     pub fn terms(&self) -> Terms {
         self.own().terms.read()
     }
@@ -142,7 +162,7 @@ impl Seat {
     pub fn heir(
         &self,
         now: Nanos,
-        used: Nanos,
+        used: UsedTime,
         choose: &mut dyn FnMut(&[Claim]) -> Option<usize>,
     ) -> Option<Place> {
         let mut claims = claim::collect(&self.board, now);
@@ -151,7 +171,7 @@ impl Seat {
     }
 
     /// Asks for the token, which we want from now on: takes it when it is free, or when its holder has shown no life for
-    /// longer than the grace. A paused seat does not get it.
+    /// longer than the grace. Who was told to pause does not ask.
     pub fn try_hold(&self, now: Nanos) -> Turn {
         self.want(now);
         let settings = self.board.settings();
@@ -169,15 +189,13 @@ impl Seat {
                 if let Some(holder) =
                     holder.filter(|holder| !token::is_lifeless_holder(holder, now, settings.grace))
                 {
+                    self.keep_up(settings.quantum, now);
                     return Turn::Others { look_again: patience(holder, now, settings.grace) };
                 }
                 holder
             }
             None => None,
         };
-        if self.terms().paused {
-            return others;
-        }
         let place = self.place;
         if !token::give(self.board.layout, token, place.seat, place.generation, now) {
             return Turn::Others { look_again: SHORTEST_LOOK };
@@ -198,7 +216,7 @@ impl Seat {
     pub fn pass(
         &self,
         now: Nanos,
-        used: Nanos,
+        used: UsedTime,
         choose: &mut dyn FnMut(&[Claim]) -> Option<usize>,
     ) -> Option<Place> {
         self.beat(now);
@@ -228,7 +246,7 @@ impl Seat {
     pub fn leave(
         &self,
         now: Nanos,
-        used: Nanos,
+        used: UsedTime,
         choose: &mut dyn FnMut(&[Claim]) -> Option<usize>,
     ) -> Option<Place> {
         standing::set_wants(&self.own().standing, self.place.generation, false)?;
@@ -243,12 +261,20 @@ impl Seat {
         self.own().said.write(&condition);
     }
 
+    /// Counts time for which this seat had work on the GPU, or would have had but for strangers.
+    pub fn count_gpu_time(&self, span: Nanos) {
+        let presence = self.own().presence.load(Ordering::Relaxed);
+        let permille = u64::from(presence.checked_sub(1).unwrap_or(1_000).min(1_000));
+        self.tally().pending_ns.add(span.0);
+        self.tally().gpu_ns.add(span.0 / 1_000 * permille + span.0 % 1_000 * permille / 1_000);
+    }
+
     pub fn tally(&self) -> &'static Tally {
         &self.own().tally
     }
 
     /// Moves our virtual time, and the floor for newcomers; the claims as they are then.
-    fn charge(&self, mut claims: claim::Claims, now: Nanos, used: Nanos) -> claim::Claims {
+    fn charge(&self, mut claims: claim::Claims, now: Nanos, used: UsedTime) -> claim::Claims {
         let (own, after) = (self.own(), self.charged(&claims, now, used));
         own.virtual_time.store(after.0, Ordering::Relaxed);
         // We wait anew from now on: among equals, everybody else is first.
@@ -260,8 +286,27 @@ impl Seat {
         claims
     }
 
+    /// Brings our virtual time back to where turns could have brought it. Anybody may have written there, or where
+    /// newcomers start, and we would get no turn until all others have come as far.
+    fn keep_up(&self, quantum: Nanos, now: Nanos) {
+        // It is advice, on which no order of events depends; in the model checker it would only be more to try.
+        if cfg!(all(test, loom)) {
+            return;
+        }
+        let (own, claims) = (self.own(), claim::collect(&self.board, now));
+        let tenant = own.tenant.load(Ordering::Relaxed);
+        let others = || claims.as_slice().iter().filter(|claim| claim.place.seat != self.place.seat);
+        let Some(least) = others().map(|claim| claim.virtual_time).min() else { return };
+        let siblings = others().filter(|claim| claim.tenant == tenant).fold(1, |sum, _| sum + 1);
+        let lead = quantum.scaled(LONGEST_LEAD, 1).max(LEAST_LEAD).scaled(siblings, 1);
+        let most = least + lead;
+        if own.virtual_time.load(Ordering::Relaxed) > most.0 {
+            own.virtual_time.store(most.0, Ordering::Relaxed);
+        }
+    }
+
     /// Our virtual time once `used` is charged.
-    fn charged(&self, claims: &claim::Claims, now: Nanos, used: Nanos) -> Nanos {
+    fn charged(&self, claims: &claim::Claims, now: Nanos, used: UsedTime) -> Nanos {
         let own = self.own();
         let tenant = own.tenant.load(Ordering::Relaxed);
         let others = claims.as_slice().iter().filter(|claim| claim.place.seat != self.place.seat);
@@ -270,7 +315,7 @@ impl Seat {
             siblings += u32::from(other.tenant == tenant);
             contested = contested.max(now.since(other.wanted_since));
         }
-        let charged = used.min(contested).scaled(siblings, self.terms().weight);
+        let charged = used.span.min(contested).scaled(siblings, used.weight.max(1));
         Nanos(own.virtual_time.load(Ordering::Relaxed)) + charged
     }
 

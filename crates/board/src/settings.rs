@@ -16,6 +16,9 @@ pub struct Settings {
     pub idle: Nanos,
     /// A holder that has shown no life for so long loses the token.
     pub grace: Nanos,
+    /// A best-effort tenant whose work has stood still for this long beside programs without ebb takes an ordinary timeslice
+    /// for a part of the time. `None`: it yields for as long as they have work.
+    pub starve_after: Option<Nanos>,
     /// By how much a latency tenant without an objective may be slower than alone, in thousandths.
     pub tolerance: u32,
 }
@@ -27,6 +30,7 @@ impl Default for Settings {
             quantum: Nanos::from_millis(50),
             idle: Nanos::from_micros(500),
             grace: Nanos::from_millis(250),
+            starve_after: None,
             tolerance: 50,
         }
     }
@@ -43,6 +47,7 @@ impl Settings {
             quantum: within(self.quantum, Nanos::from_micros(100), minute),
             idle: within(self.idle, Nanos::from_micros(10), minute),
             grace: within(self.grace, Nanos::from_millis(1), minute),
+            starve_after: self.starve_after.map(|span| span.max(Nanos::from_millis(100))),
             // Ten times as slow as alone is no tolerance any more.
             tolerance: self.tolerance.min(9_000),
         }
@@ -53,6 +58,8 @@ impl Settings {
         header.quantum.store(sane.quantum.0, Ordering::Relaxed);
         header.idle.store(sane.idle.0, Ordering::Relaxed);
         header.grace.store(sane.grace.0, Ordering::Relaxed);
+        let millis = |span: Nanos| u32::try_from(span.0 / 1_000_000).unwrap_or(u32::MAX);
+        header.starve_after.store(sane.starve_after.map_or(0, millis), Ordering::Relaxed);
         header.tolerance.store(sane.tolerance, Ordering::Relaxed);
         header.domain.store(u32::from(sane.domain == Domain::Shared), Ordering::Relaxed);
     }
@@ -64,6 +71,8 @@ impl Settings {
         let domain = if shared { Domain::Shared } else { Domain::Isolated };
         let tolerance = header.tolerance.load(Ordering::Relaxed);
         let (quantum, idle, grace) = (of(&header.quantum), of(&header.idle), of(&header.grace));
-        Settings { domain, quantum, idle, grace, tolerance }.sane()
+        let starve_after = Nanos::from_millis(header.starve_after.load(Ordering::Relaxed).into());
+        let starve_after = Some(starve_after).filter(|span| *span > Nanos::ZERO);
+        Settings { domain, quantum, idle, grace, starve_after, tolerance }.sane()
     }
 }

@@ -94,6 +94,8 @@ counts! {
         launches,
         /// Time for which work of this seat was on the GPU, as far as it can be told.
         gpu_ns,
+        /// Time for which this seat had work that could have been on the GPU. Strangers may have had the GPU meanwhile.
+        pending_ns,
         /// Time for which the seat had the token.
         held_ns,
         /// Time for which it waited for the token.
@@ -136,6 +138,8 @@ counts! {
         marked,
         /// Times the daemon went away.
         daemon_losses,
+        /// Times that the timeslice was lengthened because nothing got done with the short one.
+        slices_lengthened,
         /// Controls that the driver refused.
         refusals,
         /// Allocations that would have gone beyond the limit of memory.

@@ -26,10 +26,9 @@ impl<const N: usize> Label<N> {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// As a person may see it: what is not text, and what would move a cursor, is replaced.
+    /// As a person may see it: what is not text, and what would move a cursor or turn the direction of letters, is replaced.
     pub fn printable(&self) -> String {
-        let text = String::from_utf8_lossy(self.as_bytes());
-        text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+        model::text::printable_bytes(self.as_bytes())
     }
 }
 

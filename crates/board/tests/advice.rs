@@ -50,11 +50,11 @@ proptest! {
 
     #[test]
     fn an_outlook_is_read_as_it_was_said(
-        times in [nanos(), nanos(), nanos(), nanos(), nanos(), nanos()], deadline in proptest::option::of(1..u64::MAX), solo: bool, whole: bool, in_line: bool,
+        times in [nanos(), nanos(), nanos(), nanos(), nanos(), nanos()], deadline in proptest::option::of(1..u64::MAX), solo: u32, whole: bool, in_line: bool,
     ) {
         let [early, likely, busy_until, slack, lull, spell] = times;
         let next = Forecast { early, likely };
-        let outlook = Outlook { next, busy_until, slack, lull, spell, deadline: deadline.map(Nanos), solo, whole, in_line };
+        let outlook = Outlook { next, busy_until, slack, lull, spell, deadline: deadline.map(Nanos), solo_wait: Nanos::from_micros(solo.into()), whole, in_line };
         let board = board();
         let seat = sit_latency(&board, 1);
         seat.beat(ms(10));
@@ -84,10 +84,10 @@ proptest! {
     }
 
     #[test]
-    fn an_experience_is_read_as_it_was_said(counts: [u64; 2], spans in [nanos(), nanos(), nanos(), nanos()]) {
+    fn an_experience_is_read_as_it_was_said(counts: [u64; 3], spans in [nanos(), nanos(), nanos(), nanos()]) {
         let [a, b, c, d] = spans;
         let of = |count, a: Nanos, b: Nanos| Spans { count, p50: a.min(b), p99: a.max(b) };
-        let experience = Experience { all: of(counts[0], a, b), alone: of(counts[1], c, d) };
+        let experience = Experience { all: of(counts[0], a, b), alone: of(counts[1], c, d), alone_needed: counts[2] };
         let seat = sit_latency(&board(), 1);
         prop_assert_eq!(reading(&seat).experience, Experience::default());
         seat.say_experience(experience);
@@ -139,7 +139,7 @@ fn latency_tenants_are_those_who_are_here_and_alive() {
 fn a_seat_says_nothing_in_the_name_of_who_sat_there_before() {
     let board = board();
     let before = sit_latency(&board, 1);
-    before.say_outlook(Outlook { slack: ms(5), solo: true, ..Outlook::default() });
+    before.say_outlook(Outlook { slack: ms(5), solo_wait: ms(1), ..Outlook::default() });
     before.say_experience(Experience {
         all: Spans { count: 1, p50: ms(1), p99: ms(2) },
         ..Experience::default()
@@ -172,6 +172,39 @@ fn waiting_begins_with_the_wish_and_again_when_the_work_is_off_the_gpu() {
     assert_eq!(since(ms(31)), ms(30));
     seat.say_need(need(true, false), Nanos::MAX);
     assert_eq!(since(ms(40)), ms(30));
+}
+
+#[test]
+fn it_is_known_when_best_effort_work_was_last_on_the_gpu() {
+    let board = board();
+    let (seat, other) = (sit(&board, 1, 1), sit(&board, 2, 1));
+    let runs = |runs| Need { wants: true, runs, ..Need::default() };
+    let last = |now| {
+        [&seat, &other].into_iter().for_each(|seat| seat.beat(now));
+        board.best_effort_last_ran(now)
+    };
+    assert_eq!(last(ms(10)), None);
+    seat.say_need(runs(true), ms(20));
+    assert_eq!(last(ms(21)), Some(ms(21)), "it is there now");
+    seat.say_need(runs(false), ms(30));
+    seat.say_need(runs(false), ms(40));
+    assert_eq!(last(ms(50)), Some(ms(30)));
+    seat.say_running();
+    assert_eq!(last(ms(51)), Some(ms(51)), "also between two looks of its keeper");
+    seat.say_need(runs(false), ms(52));
+    let before = board::now();
+    other.say_need(runs(true), before);
+    assert!(board.free(other.place()));
+    assert!(board.best_effort_last_ran(board::now()) >= Some(before), "who is gone was there until then");
+}
+
+#[test]
+fn a_stranger_is_believed_to_be_there_for_a_while() {
+    let board = board();
+    assert_eq!(board.stranger_seen(ms(10)), None);
+    board.say_stranger(ms(50));
+    assert_eq!(board.stranger_seen(ms(20)), Some(ms(20)));
+    assert_eq!(board.stranger_seen(ms(90)), Some(ms(50)));
 }
 
 #[test]

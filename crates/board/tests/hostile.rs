@@ -6,7 +6,7 @@ mod common;
 
 use std::os::fd::AsFd;
 
-use board::{Board, Condition, Rung, Settings, Why};
+use board::{Board, Condition, Landmark, Rung, Settings, SliceState, UsedTime, Why};
 use common::{GPU, fairly, ms, take};
 use model::{Bytes, Nanos};
 use proptest::prelude::*;
@@ -68,9 +68,9 @@ proptest! {
             seat.want(now);
             let _ = seat.try_hold(now);
             let _ = seat.others_want();
-            let _ = seat.pass(now, Nanos::MAX, &mut fairly);
+            let _ = seat.pass(now, UsedTime::new(Nanos::MAX, seat.terms().weight), &mut fairly);
             seat.wait(seat.bell(), Nanos(1));
-            let _ = seat.leave(now, ms(1), &mut fairly);
+            let _ = seat.leave(now, UsedTime::new(ms(1), seat.terms().weight), &mut fairly);
             seat.activate(now);
             seat.deactivate(now, Nanos::ZERO);
             seat.publish_stop_word([7; 64], 8);
@@ -90,6 +90,29 @@ proptest! {
         prop_assert_eq!((board.seats().count(), board.token(), board.sweep(|_| false)), (0, None, 0));
         let place = take(&board, 1, 1);
         prop_assert!(board.sit(place).is_ok());
+    }
+}
+
+/// Of two who take turns, one is far ahead by what somebody wrote to its virtual time, or to where newcomers start.
+#[test]
+fn nobody_is_without_a_turn_for_long_because_of_what_somebody_wrote() {
+    for landmark in [Landmark::Claim, Landmark::Round] {
+        for far in [u64::MAX, u64::MAX - 1, ms(60_000).0] {
+            let (board, file) = Board::create(GPU, &Settings::default()).unwrap();
+            let [one, two] = [1, 2].map(|tenant| board.sit(take(&board, tenant, 1)).unwrap());
+            let mut now = ms(1_000_000);
+            one.try_hold(now);
+            let word = landmark.place(two.place().seat).start as u64;
+            assert_eq!(rustix::io::pwrite(&file, &far.to_le_bytes(), word), Ok(8));
+            let turns = (1..100).find(|_| {
+                two.try_hold(now);
+                now += ms(50);
+                one.beat(now);
+                two.beat(now);
+                one.pass(now, UsedTime::new(ms(50), 1), &mut fairly) == Some(two.place())
+            });
+            assert!(turns.is_some_and(|turns| turns < 12), "{landmark:?} of {far}: {turns:?} turns");
+        }
     }
 }
 
@@ -121,6 +144,7 @@ fn numbers_that_mean_nothing_are_read_as_nothing_said() {
         daemon_lost: true,
         paused: true,
         slice: Some(Nanos(1_000)),
+        slice_state: SliceState::Lengthened,
     };
     seat.say(said);
     let read = || board.seats().next().unwrap().1.condition;
@@ -151,4 +175,18 @@ fn a_text_is_cut_and_made_printable() {
     let (_, reading) = board.seats().next().unwrap();
     assert_eq!(reading.name, "x".repeat(64));
     assert_eq!(reading.program, "a\u{fffd}[2J\u{fffd}\u{fffd}b");
+}
+
+#[test]
+fn a_seat_that_somebody_freed_does_not_keep_the_token_for_its_next_occupant() {
+    let (board, file) = Board::create(GPU, &Settings::default()).unwrap();
+    let first = board.sit(take(&board, 1, 1)).unwrap();
+    assert!(matches!(first.try_hold(ms(10)), board::Turn::Mine { .. }));
+    // One store: the standing of the first seat, without its flags.
+    let standing = u64::from(first.place().generation) << 32;
+    assert_eq!(rustix::io::pwrite(&file, &standing.to_le_bytes(), 192), Ok(8));
+    assert!(!first.is_mine());
+    let next = board.sit(take(&board, 2, 1)).unwrap();
+    assert_eq!((next.place().seat, next.holds()), (first.place().seat, None));
+    assert_eq!(board.token(), None);
 }

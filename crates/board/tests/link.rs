@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::thread::JoinHandle;
 
-use board::link::{self, Granted, Malformed, Reason, Received, Registration, Reply, Request};
-use board::{Board, Error, Gpu, Label, Place, Settings};
+use board::link::{self, Granted, Heard, Malformed, Reason, Received, Registration, Reply, Request};
+use board::{Board, Error, Gpu, Label, Place, Settings, Terms};
 use common::{GPU, ms};
-use model::{Class, Nanos};
+use model::{Bytes, Class, Domain, Nanos};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     SocketAddrUnix, SocketType,
@@ -48,7 +48,7 @@ impl Daemon {
 
     fn register(mut self, timeout: Nanos) -> Result<Granted, Error> {
         let asked = Registration { name: Label::new(b"train"), ..Registration::new(GPU, 7) };
-        let outcome = link::register(&self.path, &asked, timeout).map(|(_, _, granted)| granted);
+        let outcome = link::register(&self.path, &asked, None, timeout).map(|(_, _, granted)| granted);
         self.thread.take().unwrap().join().unwrap();
         outcome
     }
@@ -77,7 +77,7 @@ fn send(guest: &OwnedFd, bytes: &[u8], files: &[OwnedFd]) {
 fn seated(gpu: Gpu) -> (OwnedFd, Granted) {
     let (board, file) = Board::create(gpu, &Settings::default()).unwrap();
     let place = common::take(&board, 7, 1);
-    (file, Granted { place, class: Class::BestEffort, lowered: true, generation: 5 })
+    (file, Granted { place, terms: Terms::default(), lowered: true, domain: Domain::Shared, generation: 5 })
 }
 
 fn copies(file: &OwnedFd, count: usize) -> Vec<OwnedFd> {
@@ -175,7 +175,7 @@ fn a_daemon_that_says_nothing_is_given_up_on() {
         let _ = held.recv();
         drop(guest);
     });
-    let outcome = link::register(&daemon.path, &Registration::new(GPU, 7), ms(20));
+    let outcome = link::register(&daemon.path, &Registration::new(GPU, 7), None, ms(20));
     assert_eq!(outcome.err(), Some(Error::TimedOut));
     drop(hold);
     daemon.thread.take().unwrap().join().unwrap();
@@ -189,17 +189,17 @@ fn a_daemon_that_never_accepts_is_given_up_on() {
     rustix::net::bind(&listener, &SocketAddrUnix::new(path.as_c_str()).unwrap()).unwrap();
     rustix::net::listen(&listener, 0).unwrap();
     let asked = Registration::new(GPU, 7);
-    let outcomes: Vec<_> = (0..3).map(|_| link::register(&path, &asked, ms(10)).err()).collect();
+    let outcomes: Vec<_> = (0..3).map(|_| link::register(&path, &asked, None, ms(10)).err()).collect();
     assert!(outcomes.iter().all(|outcome| *outcome == Some(Error::TimedOut)), "{outcomes:?}");
 }
 
 #[test]
 fn a_daemon_that_hangs_up_is_noticed() {
     assert_eq!(Daemon::new(|guest| drop(read_request(&guest))).register(ms(10_000)), Err(Error::HungUp));
-    let missing = link::register(c"/nowhere/socket", &Registration::new(GPU, 7), ms(10));
+    let missing = link::register(c"/nowhere/socket", &Registration::new(GPU, 7), None, ms(10));
     assert!(matches!(missing.err(), Some(Error::Connect(_))));
     let long = CString::new(vec![b'x'; 200]).unwrap();
-    let long = link::register(&long, &Registration::new(GPU, 7), ms(10));
+    let long = link::register(&long, &Registration::new(GPU, 7), None, ms(10));
     assert!(matches!(long.err(), Some(Error::Connect(_))));
 }
 
@@ -223,6 +223,37 @@ fn the_daemon_tells_nonsense_from_requests_and_closes_what_comes_with_it() {
     assert_eq!(link::receive(here.as_fd()), Ok(Received::End));
     let refused = Reply::Refused(Reason::Failed);
     assert_eq!(link::reply(here.as_fd(), &refused, None), Err(Error::HungUp));
+}
+
+#[test]
+fn a_seated_tenant_hears_its_terms_and_the_end() {
+    let (here, there) = socketpair();
+    assert_eq!(link::hear(there.as_fd()), Heard::Nothing);
+    let terms = [Class::Latency, Class::BestEffort].map(|class| Terms {
+        class,
+        memory: Some(Bytes(1 << 30)),
+        paused: true,
+        ..Terms::default()
+    });
+    for terms in terms {
+        link::reply(here.as_fd(), &Reply::NewTerms(terms), None).unwrap();
+    }
+    send(&here, b"what a later version may say", &[]);
+    for terms in terms {
+        assert_eq!(link::hear(there.as_fd()), Heard::NewTerms(terms));
+    }
+    assert_eq!(link::hear(there.as_fd()), Heard::Unknown);
+    assert_eq!(link::hear(there.as_fd()), Heard::Nothing);
+    drop(here);
+    assert_eq!(link::hear(there.as_fd()), Heard::End);
+}
+
+#[test]
+fn terms_are_no_answer_to_a_registration() {
+    let (file, _) = seated(GPU);
+    let bytes = Reply::NewTerms(Terms::default()).encode().to_vec();
+    let outcome = Daemon::answering(bytes, copies(&file, 1)).register(ms(10_000));
+    assert_eq!(outcome, Err(Error::Malformed(Malformed::Value)));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Requests and replies as bytes.
 
 use board::link::{Granted, Malformed, Reason, Registration, Reply, Request};
-use board::{Gpu, Label, Place, SEATS, VERSION};
-use model::{Bytes, Class, Nanos};
+use board::{Gpu, Label, Place, SEATS, Terms, VERSION};
+use model::{Bytes, Class, Domain, Nanos};
 use proptest::prelude::*;
 
 fn class() -> impl Strategy<Value = Class> {
@@ -34,10 +34,24 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn terms()(
+        class in class(),
+        weight in 1u32..=1_000,
+        priority in 0u32..=9,
+        slo in proptest::option::of(1u64..),
+        memory in proptest::option::of(1u64..),
+        paused: bool,
+    ) -> Terms {
+        Terms { class, weight, priority, slo: slo.map(Nanos), memory: memory.map(Bytes), paused }
+    }
+}
+
+prop_compose! {
     fn granted()(
-        seat in 0..SEATS as u16, generation: u32, class in class(), lowered: bool, daemon: u64,
+        seat in 0..SEATS as u16, generation: u32, terms in terms(), lowered: bool, shared: bool, daemon: u64,
     ) -> Granted {
-        Granted { place: Place { seat, generation }, class, lowered, generation: daemon }
+        let domain = if shared { Domain::Shared } else { Domain::Isolated };
+        Granted { place: Place { seat, generation }, terms, lowered, domain, generation: daemon }
     }
 }
 
@@ -49,11 +63,12 @@ proptest! {
     }
 
     #[test]
-    fn replies_round_trip(granted in granted(), other in 7u32..) {
-        let reply = Reply::Granted(granted);
-        prop_assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
+    fn replies_round_trip(granted in granted(), terms in terms(), other in 9u32..) {
+        for reply in [Reply::Granted(granted), Reply::NewTerms(terms)] {
+            prop_assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
+        }
         for reason in [Reason::Version, Reason::Full, Reason::TooMany, Reason::NotAllowed, Reason::NotUnderstood,
-            Reason::Failed, Reason::Other(other)] {
+            Reason::Failed, Reason::NoAccess, Reason::UnknownGpu, Reason::Other(other)] {
             let reply = Reply::Refused(reason);
             prop_assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
         }
@@ -71,6 +86,19 @@ proptest! {
         *place.get_mut(&mut bytes) = byte;
         if let Ok(request) = Request::decode(&bytes) {
             prop_assert_eq!(request.encode(), bytes);
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_of_an_answer_is_another_answer_or_none(
+        granted in granted(), terms in terms(), place: prop::sample::Index, byte: u8,
+    ) {
+        for reply in [Reply::Granted(granted), Reply::NewTerms(terms)] {
+            let mut bytes = reply.encode();
+            *place.get_mut(&mut bytes) = byte;
+            if let Ok(other @ (Reply::Granted(_) | Reply::NewTerms(_))) = Reply::decode(&bytes) {
+                prop_assert_eq!(other.encode(), bytes);
+            }
         }
     }
 
@@ -96,6 +124,7 @@ fn another_version_is_named_and_its_refusal_understood() {
 #[test]
 fn a_seat_that_no_board_has_is_refused() {
     let place = Place { seat: SEATS as u16, generation: 1 };
-    let granted = Granted { place, class: Class::Latency, lowered: false, generation: 1 };
+    let (terms, domain) = (Terms::default(), Domain::Isolated);
+    let granted = Granted { place, terms, lowered: false, domain, generation: 1 };
     assert_eq!(Reply::decode(&Reply::Granted(granted).encode()), Err(Malformed::Value));
 }

@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 
 use board::link::{self, Granted, Received, Registration, Reply, Request};
-use board::{Board, Condition, Experience, Label, Need, Occupant, Outlook, Settings, Turn};
+use board::{Board, Condition, Experience, Label, Need, Occupant, Outlook, Settings, Terms, Turn, UsedTime};
 use common::{GPU, fairly, ms};
 use model::Nanos;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
@@ -57,7 +57,8 @@ fn seat_one(listener: rustix::fd::OwnedFd) {
         ..common::occupant(request.tenant, request.weight)
     };
     let place = board.take(&occupant).unwrap();
-    let granted = Granted { place, class: request.class, lowered: false, generation: 1 };
+    let terms = Terms { class: request.class, ..Terms::default() };
+    let granted = Granted { place, terms, lowered: false, domain: model::Domain::Isolated, generation: 1 };
     link::reply(connection.as_fd(), &Reply::Granted(granted), Some(file.as_fd())).unwrap();
     while link::receive(connection.as_fd()) == Ok(Received::Nothing) {
         std::thread::yield_now();
@@ -76,7 +77,7 @@ fn a_tenant_registers_and_takes_its_turns_without_the_heap() {
     let before = ALLOCATIONS.get();
     assert!(before > 0, "the test itself must be counted");
     let registration = Registration { name: Label::new(b"train"), ..Registration::new(GPU, 7) };
-    let (connection, board, granted) = link::register(&path, &registration, ms(10_000)).unwrap();
+    let (connection, board, granted) = link::register(&path, &registration, None, ms(10_000)).unwrap();
     let seat = board.sit(granted.place).unwrap();
     for _ in 0..3 {
         let (now, seen) = (board::now(), seat.bell());
@@ -85,8 +86,11 @@ fn a_tenant_registers_and_takes_its_turns_without_the_heap() {
         assert!(!seat.others_want() && seat.holds().is_some());
         seat.wait(seen, Nanos(1));
         seat.ring();
-        assert_eq!(seat.pass(now, ms(1), &mut fairly), Some(seat.place()));
-        assert_eq!(seat.leave(now, ms(1), &mut fairly), None);
+        assert_eq!(
+            seat.pass(now, UsedTime::new(ms(1), seat.terms().weight), &mut fairly),
+            Some(seat.place())
+        );
+        assert_eq!(seat.leave(now, UsedTime::new(ms(1), seat.terms().weight), &mut fairly), None);
         seat.activate(now);
         seat.wake_unsuspecting();
         seat.deactivate(now, now);

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use board::{Board, Place, Seat, Settings, Turn};
+use board::{Board, Place, Seat, Settings, Turn, UsedTime};
 use common::{GPU, fairly, ms};
 use model::Nanos;
 use rustix::fs::FlockOperation;
@@ -200,7 +200,7 @@ fn exclude(seat: &Seat, lock: &str) {
         seat.tally().held_ns.add(1);
         rustix::fs::flock(&lock, FlockOperation::Unlock).unwrap();
         let now = board::now();
-        seat.pass(now, Nanos::from_micros(10), &mut fairly);
+        seat.pass(now, UsedTime::new(Nanos::from_micros(10), seat.terms().weight), &mut fairly);
     }
 }
 
@@ -256,9 +256,9 @@ fn share(seat: &Seat, beginning: Nanos) {
             break;
         }
         seat.tally().held_ns.add(quantum.0);
-        seat.pass(beginning + gone(), quantum, &mut fairly);
+        seat.pass(beginning + gone(), UsedTime::new(quantum, seat.terms().weight), &mut fairly);
     }
-    seat.leave(beginning + gone(), Nanos::ZERO, &mut fairly);
+    seat.leave(beginning + gone(), UsedTime::new(Nanos::ZERO, seat.terms().weight), &mut fairly);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use board::{Board, Change, Place, Seat, Settings, Turn};
+use board::{Board, Change, Place, Seat, Settings, Turn, UsedTime};
 use common::{board, fairly, ms, sit};
 use model::{Class, Nanos};
 
@@ -26,8 +26,10 @@ fn rotate(board: &Board, seats: &[Seat], turns: usize) -> Vec<u64> {
         for seat in seats {
             seat.beat(now);
         }
-        let heir = seats[holder].heir(now, ms(30), &mut fairly);
-        let next = seats[holder].pass(now, ms(30), &mut fairly).unwrap();
+        let heir = seats[holder].heir(now, UsedTime::new(ms(30), seats[holder].terms().weight), &mut fairly);
+        let next = seats[holder]
+            .pass(now, UsedTime::new(ms(30), seats[holder].terms().weight), &mut fairly)
+            .unwrap();
         assert_eq!(heir, Some(next), "who would have it has it");
         assert_eq!(board.token(), Some((next, now)));
         holder = seats.iter().position(|seat| seat.place() == next).unwrap();
@@ -61,7 +63,7 @@ fn to_ask_for_the_heir_changes_nothing() {
     let (a, b) = (sit(&board, 1, 1), sit(&board, 2, 1));
     assert!(holds(&a, ms(10)) && !holds(&b, ms(10)));
     for _ in 0..3 {
-        assert_eq!(a.heir(ms(40), ms(30), &mut fairly), Some(b.place()));
+        assert_eq!(a.heir(ms(40), UsedTime::new(ms(30), a.terms().weight), &mut fairly), Some(b.place()));
         assert_eq!(a.holds(), Some(ms(10)));
     }
     assert_eq!(board.seats().map(|(_, seat)| seat.virtual_time).max(), Some(Nanos::ZERO));
@@ -100,10 +102,14 @@ fn a_token_is_passed_with_a_ring() {
     assert!(holds(&a, ms(10)));
     let heard = b.bell();
     b.want(ms(11));
-    assert_eq!(a.pass(ms(20), ms(10), &mut fairly), Some(b.place()));
+    assert_eq!(a.pass(ms(20), UsedTime::new(ms(10), a.terms().weight), &mut fairly), Some(b.place()));
     assert_ne!(b.bell(), heard);
     assert_eq!(b.try_hold(ms(21)), Turn::Mine { since: ms(20) });
-    assert_eq!(a.pass(ms(22), ms(1), &mut fairly), None, "it is not a's to pass");
+    assert_eq!(
+        a.pass(ms(22), UsedTime::new(ms(1), a.terms().weight), &mut fairly),
+        None,
+        "it is not a's to pass"
+    );
     assert_eq!(board.token(), Some((b.place(), ms(20))));
 }
 
@@ -126,7 +132,7 @@ fn who_is_alone_keeps_it_and_pays_nothing() {
     let board = board();
     let a = sit(&board, 1, 1);
     assert!(holds(&a, ms(10)));
-    assert_eq!(a.pass(ms(40), ms(30), &mut fairly), Some(a.place()));
+    assert_eq!(a.pass(ms(40), UsedTime::new(ms(30), a.terms().weight), &mut fairly), Some(a.place()));
     assert_eq!(a.holds(), Some(ms(40)));
     assert_eq!(virtual_time(&board, a.place()), Nanos::ZERO);
 }
@@ -139,7 +145,7 @@ fn an_hour_alone_is_not_held_against_anybody() {
     let hour = ms(3_600_000);
     b.want(hour);
     // Nobody wanted it for all but the last 5 ms.
-    assert_eq!(a.pass(hour + ms(5), hour, &mut fairly), Some(b.place()));
+    assert_eq!(a.pass(hour + ms(5), UsedTime::new(hour, a.terms().weight), &mut fairly), Some(b.place()));
     assert_eq!(virtual_time(&board, a.place()), ms(5));
 }
 
@@ -162,8 +168,8 @@ fn who_leaves_does_not_get_it_back() {
     let (a, b) = (sit(&board, 1, 1), sit(&board, 2, 1000));
     assert!(holds(&a, ms(10)));
     b.want(ms(10));
-    assert_eq!(a.leave(ms(11), ms(1), &mut fairly), Some(b.place()));
-    assert_eq!(b.leave(ms(12), ms(1), &mut fairly), None);
+    assert_eq!(a.leave(ms(11), UsedTime::new(ms(1), a.terms().weight), &mut fairly), Some(b.place()));
+    assert_eq!(b.leave(ms(12), UsedTime::new(ms(1), b.terms().weight), &mut fairly), None);
     assert_eq!(board.token(), None);
     assert!(board.seats().all(|(_, reading)| !reading.wanting));
 }
@@ -191,7 +197,7 @@ fn a_holder_without_life_loses_it_after_the_grace() {
     assert!(holds(&b, ms(151)));
     assert_eq!(a.holds(), None);
     assert_eq!((a.tally().lost.get(), b.tally().taken_over.get()), (1, 1));
-    assert_eq!(a.pass(ms(152), ms(1), &mut fairly), None);
+    assert_eq!(a.pass(ms(152), UsedTime::new(ms(1), a.terms().weight), &mut fairly), None);
     assert_eq!(b.holds(), Some(ms(151)));
 }
 
@@ -201,27 +207,44 @@ fn a_new_holder_has_the_whole_grace_to_wake_up() {
     let (a, b, c) = (sit(&board, 1, 1), sit(&board, 2, 1), sit(&board, 3, 1));
     assert!(holds(&a, ms(10)));
     b.want(ms(10));
-    assert_eq!(a.leave(ms(59), ms(1), &mut fairly), Some(b.place()));
+    assert_eq!(a.leave(ms(59), UsedTime::new(ms(1), a.terms().weight), &mut fairly), Some(b.place()));
     assert!(!holds(&c, ms(100)));
     assert!(holds(&c, ms(110)));
 }
 
 #[test]
-fn it_is_not_passed_to_the_lifeless_or_the_paused() {
+fn it_is_not_passed_to_the_lifeless() {
     let board = board();
-    let (a, b, c) = (sit(&board, 1, 1), sit(&board, 2, 1), sit(&board, 3, 1));
+    let (a, b) = (sit(&board, 1, 1), sit(&board, 2, 1));
     assert!(holds(&a, ms(1_000)));
     b.want(ms(10));
-    c.want(ms(1_000));
-    let heard = c.bell();
-    assert!(board.change(c.place(), Change::Paused(true)));
-    assert_ne!(c.bell(), heard);
-    assert!(c.terms().paused);
-    assert_eq!(a.pass(ms(1_030), ms(30), &mut fairly), Some(a.place()));
-    assert_eq!(a.leave(ms(1_031), ms(1), &mut fairly), None);
-    assert!(!holds(&c, ms(1_032)), "it is free, but c is paused");
-    assert!(board.change(c.place(), Change::Paused(false)));
-    assert!(holds(&c, ms(1_033)));
+    assert_eq!(a.pass(ms(1_030), UsedTime::new(ms(30), 1), &mut fairly), Some(a.place()));
+    assert_eq!(a.leave(ms(1_031), UsedTime::new(ms(1), 1), &mut fairly), None);
+}
+
+#[test]
+fn what_somebody_writes_of_ones_terms_takes_no_turn_and_no_share() {
+    let board = board();
+    let (a, b) = (sit(&board, 1, 1), sit(&board, 2, 100));
+    assert!(holds(&a, ms(10)));
+    b.want(ms(10));
+    let heard = b.bell();
+    for forged in [Change::Paused(true), Change::Weight(1), Change::Class(model::Class::Latency)] {
+        assert!(board.change(b.place(), forged));
+    }
+    assert_ne!(b.bell(), heard);
+    assert_eq!(
+        a.pass(ms(40), UsedTime::new(ms(30), 1), &mut fairly),
+        Some(b.place()),
+        "it is next, paused or not"
+    );
+    // It is charged by the weight that it knows itself to have.
+    [a, b].iter().for_each(|seat| seat.beat(ms(140)));
+    assert_eq!(b.heir(ms(140), UsedTime::new(ms(100), 100), &mut fairly), Some(b.place()));
+    assert_eq!(b.heir(ms(140), UsedTime::new(ms(100), 1), &mut fairly), Some(a.place()));
+    assert_eq!(b.leave(ms(140), UsedTime::new(ms(100), 100), &mut fairly), Some(a.place()));
+    assert!(matches!(b.try_hold(ms(141)), Turn::Others { .. }));
+    assert_eq!(a.leave(ms(142), UsedTime::new(ms(1), 1), &mut fairly), Some(b.place()));
 }
 
 #[test]
@@ -239,8 +262,8 @@ fn the_token_of_an_unseated_holder_is_free_and_others_are_rung() {
     a.want(ms(12));
     a.unwant();
     assert!(!holds(&a, ms(12)));
-    assert_eq!(a.pass(ms(13), ms(1), &mut fairly), None);
-    assert_eq!(a.leave(ms(13), ms(1), &mut fairly), None);
+    assert_eq!(a.pass(ms(13), UsedTime::new(ms(1), a.terms().weight), &mut fairly), None);
+    assert_eq!(a.leave(ms(13), UsedTime::new(ms(1), a.terms().weight), &mut fairly), None);
     assert!(holds(&b, ms(14)));
 }
 
@@ -252,7 +275,7 @@ fn a_policy_that_picks_nobody_or_nonsense_frees_it() {
         assert!(holds(&a, ms(10)));
         b.want(ms(10));
         let heard = b.bell();
-        assert_eq!(a.pass(ms(11), ms(1), &mut |_| pick), None);
+        assert_eq!(a.pass(ms(11), UsedTime::new(ms(1), a.terms().weight), &mut |_| pick), None);
         assert_ne!(b.bell(), heard);
         assert_eq!(board.token(), None);
     }

@@ -106,7 +106,7 @@ fn work(folder: &Path, number: u64) {
     let registration = Registration { name: Label::new(name.as_bytes()), class, slo, ..registration };
     let patience = Nanos::from_millis(60_000);
     let (_connection, board, granted) =
-        link::register(&text(&folder.join("ebb.sock")), &registration, patience).unwrap();
+        link::register(&text(&folder.join("ebb.sock")), &registration, None, patience).unwrap();
     let seat = board.sit(granted.place).unwrap();
     let (folder, stem) = (text(folder), Stem::now());
     let _ledger = Ledger::create(&folder, stem, name.as_bytes()).unwrap();

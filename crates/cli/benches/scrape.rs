@@ -65,7 +65,7 @@ fn seat(socket: &Path, number: u64) -> OwnedFd {
     let name = Label::new(format!("tenant-{number}").as_bytes());
     let registration = Registration { name, ..Registration::new(Gpu([1; 16]), number) };
     let (connection, board, granted) =
-        link::register(&socket, &registration, Nanos::from_millis(60_000)).unwrap();
+        link::register(&socket, &registration, None, Nanos::from_millis(60_000)).unwrap();
     let seat = board.sit(granted.place).unwrap();
     (10..40).for_each(|power| seat.tally().wait_times.record(Nanos(1 << power)));
     seat.tally().launches.add(number);

@@ -146,7 +146,7 @@ pub struct RunOptions {
     /// the report and in `ebb verdicts`. The command runs more slowly
     #[arg(long)]
     pub verify: bool,
-    /// Do not warn when ebb cannot see the command, or has no daemon for it
+    /// Do not warn when ebb cannot see the command, has no daemon for it, or has no use for an option
     #[arg(short, long)]
     pub quiet: bool,
     #[command(flatten)]
@@ -174,6 +174,7 @@ Exit status:
   executed, 127 if it cannot be found";
 
 const VERDICTS_HELP: &str = "\
+In the isolated domain no verdict is needed: a kernel is stopped in its middle. In the shared domain:
 `guard`: any of its blocks may be turned away when it is told to stop. `ordered guard`: only all from
 some block on. `refuse`: it is held before it begins, with the reason. `stops in` is what is promised
 from the block times seen. `ebb run --report` has the same for the processes of one command.";
@@ -212,19 +213,20 @@ pub struct TenancyOptions {
     /// `latency`: run as if alone; `best-effort`: get everything else [default: best-effort]
     #[arg(long, value_name = "CLASS")]
     pub class: Option<Class>,
-    /// The time that 99 of 100 bursts of a latency tenant should stay below, such as 20ms; others are counted
+    /// The time that 99 of 100 bursts of a latency tenant should stay below, such as 20ms; others are counted. Without --class latency: a
+    /// warning
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub slo_p99: Option<Nanos>,
-    /// Who goes first among latency tenants: 0 to 9, higher first [default: 0]
+    /// Who goes first among latency tenants: 0 to 9, higher first; without --class latency: a warning [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=9))]
     pub priority: Option<u32>,
-    /// The share among best-effort tenants: 1 to 1000 [default: 1]
+    /// The share among best-effort tenants: 1 to 1000; with --class latency: a warning [default: 1]
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub weight: Option<u32>,
     /// How much of a GPU's memory the tenant may have, such as 20Gi, or `none`; more is "out of memory" [default: none]
     #[arg(long, value_name = "SIZE", value_parser = size_or_none)]
     pub mem: Option<Bytes>,
-    /// What the tenant is called [default: the command's file name]
+    /// What the tenant is called [default: its script or program, such as train.py]
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub name: Option<String>,
     /// What to do when the daemon is gone [default: continue]
@@ -275,10 +277,18 @@ pub struct TraceOptions {
     #[arg(long, value_name = "TIME")]
     pub last: Option<Nanos>,
     /// The file to write, `-` for standard output [default: ebb.pftrace, or ebb.json]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    #[arg(long, value_enum, default_value_t = TraceFormat::Perfetto)]
-    pub format: TraceFormat,
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// What is written: for ui.perfetto.dev, or Chrome's JSON
+    #[arg(
+        short,
+        long,
+        alias = "format",
+        value_name = "perfetto|chrome",
+        default_value = "perfetto",
+        value_parser = trace_format
+    )]
+    pub output: TraceFormat,
 }
 
 /// How a trace is written.
@@ -349,6 +359,23 @@ pub struct DaemonOptions {
     /// The one in the background (started by `ebb daemon --on-demand`)
     #[arg(long, hide = true)]
     pub detached: bool,
+    /// Take the place of the daemon that runs, and its tenants
+    ///
+    /// One that `ebb run` started and that has no tenants is replaced without this.
+    #[arg(long, conflicts_with = "on_demand")]
+    pub replace: bool,
+    #[command(subcommand)]
+    pub verb: Option<DaemonVerb>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DaemonVerb {
+    /// End your daemon. Tenants go on, by the board they have, and find the next one
+    Stop {
+        /// The machine's instead
+        #[arg(long)]
+        machine: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -372,8 +399,8 @@ pub struct DoctorOptions {
 #[derive(Debug, Args)]
 pub struct BundleOptions {
     /// Where it goes [default: ebb-support-TIME.tar.gz, here]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Keep names of users and tenants, command lines and values of variables
     #[arg(long)]
     pub full: bool,
@@ -483,6 +510,12 @@ fn size_or_none(text: &str) -> Result<Bytes, String> {
     }
 }
 
+/// `-o` is the form of what is printed, with every verb. Who names a file is told how.
+fn trace_format(text: &str) -> Result<TraceFormat, String> {
+    TraceFormat::from_str(text, false)
+        .map_err(|_| format!("perfetto or chrome is wanted; name the file with --out {text}"))
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
@@ -578,6 +611,29 @@ mod tests {
         let Verb::Set(set) = set else { panic!("{set:?}") };
         assert_eq!((set.tenant.tenant.as_str(), set.terms.weight), ("train", Some(3)));
         assert_eq!((set.terms.slo_p99, set.terms.mem), (Some(Nanos::ZERO), Some(Bytes(10 << 30))));
+    }
+
+    /// The form of what is printed. Files and folders are named by `--out`.
+    #[test]
+    fn the_letter_o_means_one_thing() {
+        fn look(command: &clap::Command, path: &str) {
+            for argument in command.get_arguments().filter(|argument| argument.get_short() == Some('o')) {
+                assert_eq!(argument.get_long(), Some("output"), "{path}");
+                assert_eq!(argument.get_default_values().len(), 1, "{path}: a form has a default");
+            }
+            for verb in command.get_subcommands() {
+                look(verb, &format!("{path} {}", verb.get_name()));
+            }
+        }
+        look(&Arguments::command(), "ebb");
+        let error = Arguments::try_parse_from(["ebb", "trace", "-o", "x.pftrace"]).unwrap_err().to_string();
+        assert!(error.contains("--out x.pftrace"), "{error}");
+        for line in ["ebb trace -o chrome --out x", "ebb trace --format chrome --out -"] {
+            let Verb::Trace(options) = Arguments::try_parse_from(line.split(' ')).unwrap().verb else {
+                panic!("{line}");
+            };
+            assert_eq!(options.output, TraceFormat::Chrome);
+        }
     }
 
     #[test]

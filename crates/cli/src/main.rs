@@ -2,10 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+// First: its macros are meant in all the others.
+#[macro_use]
+mod stdio;
+
 mod arguments;
 mod beside;
 mod bundle;
 mod change;
+mod company;
 mod daemon;
 mod demo;
 mod doctor;
@@ -20,6 +25,7 @@ mod soft;
 mod status;
 mod top;
 mod trace;
+mod users;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -29,7 +35,11 @@ use clap::Parser;
 use arguments::{Arguments, Verb};
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().verb {
+    stdio::finish(run(Arguments::parse().verb))
+}
+
+fn run(verb: Verb) -> ExitCode {
+    let result = match verb {
         Verb::Run(options) => return run::run(&options),
         Verb::Doctor(options) => return doctor::run(&options),
         Verb::Lab(verb) => return lab::run(&verb),

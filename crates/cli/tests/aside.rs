@@ -54,8 +54,8 @@ impl Server {
             ..Registration::new(Gpu(std::array::from_fn(byte)), 99)
         };
         let (connection, board, granted) =
-            link::register(&socket, &registration, Nanos::from_millis(5_000)).unwrap();
-        assert_eq!((board.domain(), granted.class), (Domain::Isolated, Class::Latency));
+            link::register(&socket, &registration, None, Nanos::from_millis(5_000)).unwrap();
+        assert_eq!((granted.domain, granted.terms.class), (Domain::Isolated, Class::Latency));
         Server { seat: board.sit(granted.place).unwrap(), began: Nanos::ZERO, _connection: connection }
     }
 

@@ -18,7 +18,7 @@ fn bundle(runtime: &Runtime, options: &[&str]) -> (tempfile::TempDir, String) {
     let folder = private_folder();
     let file = folder.path().join("bundle.tar.gz");
     let mut command = runtime.command();
-    command.args(["support-bundle", "-o"]).arg(&file).args(options);
+    command.args(["support-bundle", "--out"]).arg(&file).args(options);
     command.env("USER", "ada").env("HOME", runtime.path()).env("EBB_NAME", "hush");
     let said = text(&command.output().unwrap());
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);

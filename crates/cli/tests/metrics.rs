@@ -345,3 +345,23 @@ fn a_process_that_is_no_tenant_is_counted_where_the_library_tells() {
     kill_process(Pid::from_child(&daemon), Signal::TERM).unwrap();
     daemon.wait().unwrap();
 }
+
+#[test]
+fn an_address_that_is_taken_is_tried_again() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let runtime = Runtime::new();
+    fs::create_dir_all(runtime.path().join("ebb")).unwrap();
+    let listen = taken.local_addr().unwrap();
+    let text = format!("schema_version = 1\n[metrics]\nlisten = \"{listen}\"\n");
+    fs::write(runtime.path().join("ebb/ebb.toml"), text).unwrap();
+    runtime.daemon();
+    let sentences = |report: &Value| format!("{:?}", report["sentences"]);
+    let report = runtime.report().unwrap();
+    assert!(sentences(&report).contains("it is tried again"), "{}", sentences(&report));
+    drop(taken);
+    wait_for("metrics are served after all", || {
+        runtime.report().is_some_and(|report| report["daemon"]["metrics"] != Value::Null)
+    });
+    let report = runtime.report().unwrap();
+    assert!(!sentences(&report).contains("There are no metrics"), "{}", sentences(&report));
+}

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use board::link::{self, Registration};
 use board::{Gpu, Label, Seat};
-use common::runtime::{Runtime, wait_for};
+use common::json;
+use common::runtime::{Runtime, Tenant, wait_for};
+use common::text;
 use model::{Domain, Nanos};
 use softgpu::memory::{AddressSpace, ContextId, DevicePointer, Unlimited, Word};
 
@@ -56,7 +58,7 @@ impl Victim {
         let socket = CString::new(folder.join("ebb.sock").as_os_str().as_bytes()).unwrap();
         let registration = Registration { name: Label::new(b"victim"), ..Registration::new(gpu, 99) };
         let (connection, board, granted) =
-            link::register(&socket, &registration, Nanos::from_millis(5_000)).unwrap();
+            link::register(&socket, &registration, None, Nanos::from_millis(5_000)).unwrap();
         assert_eq!(board.domain(), Domain::Shared);
         let space = AddressSpace::new(1 << 24, Arc::new(Unlimited)).unwrap();
         let memory = space.allocate(ContextId(1), 1 << 16).unwrap();
@@ -104,6 +106,68 @@ fn start_victim(runtime: &Runtime, gpu: Gpu) -> Child {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("published")), "it came to its place");
     child
+}
+
+/// The rung of a tenant, and why.
+fn rung(runtime: &Runtime, tenant: &Tenant) -> (String, String) {
+    let seat = runtime.seat(tenant);
+    let word = |key: &str| seat.as_ref().map_or(String::new(), |seat| seat[key].text().to_owned());
+    (word("rung"), word("why"))
+}
+
+/// What earlier runs have found out makes the guard refuse the one kernel that tenants of the demo have.
+fn demote_all(runtime: &Runtime) {
+    let report = runtime.path().join("report.json");
+    let option = format!("--report=json:{}", report.display());
+    let mut command = runtime.run(&["--no-daemon", &option], "tenant");
+    command.args(["--class", "best-effort", "--seed", "1", "--seconds", "0.3"]).env("EBB_GUARD", "now");
+    assert!(command.stdin(Stdio::null()).output().unwrap().status.success());
+    let report = json::parse(&fs::read_to_string(report).unwrap());
+    let cache = runtime.path().join("guard");
+    let twins = fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path());
+    let keys: Vec<String> = twins
+        .filter(|path| path.extension().is_some_and(|end| end == "twin"))
+        .map(|path| path.file_name().unwrap().to_str().unwrap().split('-').next().unwrap().to_owned())
+        .collect();
+    let names: Vec<&str> = report["kernels"].items().iter().map(|kernel| kernel["name"].text()).collect();
+    let lines = keys
+        .iter()
+        .flat_map(|key| names.iter().map(move |name| format!("{key} waits-for-others 1763222400 {name}\n")));
+    fs::write(cache.join("demotions"), lines.collect::<String>()).unwrap();
+}
+
+#[test]
+fn a_tenant_whose_kernels_are_all_refused_does_not_claim_to_stop_between_blocks() {
+    let runtime = shared();
+    demote_all(&runtime);
+    let server = runtime.tenant("server", "latency", &[]);
+    let train = runtime.tenant("train", "best-effort", &[]);
+    let wanted = ("hold".to_owned(), "unguarded".to_owned());
+    wait_for("it says that it is held", || rung(&runtime, &train) == wanted);
+    let page = text(&runtime.ebb(&["status"]));
+    assert!(
+        page.contains("is stopped between launches: none of its kernels can be stopped between blocks"),
+        "{page}"
+    );
+    let verdicts = text(&runtime.ebb(&["verdicts"]));
+    assert!(
+        verdicts.contains("in the shared domain it is stopped between launches: none of its"),
+        "{verdicts}"
+    );
+    [server, train].into_iter().for_each(Tenant::end);
+}
+
+#[test]
+fn verdicts_of_the_isolated_domain_say_that_they_do_not_matter_there() {
+    let runtime = Runtime::new();
+    let train = runtime.tenant("train", "best-effort", &[]);
+    wait_for("it is stopped by switches", || rung(&runtime, &train).0 == "switch");
+    let page = text(&runtime.ebb(&["verdicts"]));
+    let line = "in the isolated domain it is stopped in the middle of a kernel; verdicts matter in the shared domain only";
+    assert!(page.contains(line), "{page}");
+    let listed = json::parse(&text(&runtime.ebb(&["verdicts", "-o", "json"])));
+    assert!(listed["processes"].items().iter().any(|process| process["domain"].text() == "isolated"));
+    train.end();
 }
 
 #[test]

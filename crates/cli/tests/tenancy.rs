@@ -57,7 +57,7 @@ impl Runtime {
         let name = Label::new(name.as_bytes());
         let registration = Registration { name, ..Registration::new(Gpu([1; 16]), tenant) };
         let (connection, board, granted) =
-            link::register(&socket, &registration, Nanos::from_millis(5_000)).unwrap();
+            link::register(&socket, &registration, None, Nanos::from_millis(5_000)).unwrap();
         (connection, board, granted.place)
     }
 }
@@ -105,7 +105,11 @@ fn a_command_becomes_a_tenant_with_the_terms_it_was_given() {
     let options =
         ["--class", "latency", "--slo-p99", "20ms", "--weight", "3", "--priority", "2", "--name", "search"];
     let output = runtime.shell(&[&options[..], &["--on-daemon-loss", "block"]].concat(), "env");
-    assert_eq!(errors(&output), "");
+    let warned = errors(&output);
+    assert!(
+        warned.starts_with("ebb: --weight says nothing with --class latency") && warned.lines().count() == 1,
+        "{warned}"
+    );
     let (found, socket) = (variables(&output), runtime.socket());
     let wanted = [
         ("EBB_CLASS", "latency"),
@@ -282,8 +286,13 @@ fn tenants_are_shown_and_changed() {
     let resumed = json::parse(&text(&runtime.ebb(&["resume", "00000000000000ab", "-o", "json"])));
     assert_eq!(resumed["processes"].items()[0].number(), i128::from(pid));
     assert!(!seat.terms().paused);
+    let idle = text(&runtime.ebb(&["resume", "train"]));
+    assert_eq!(idle, format!("tenant 00000000000000ab (train) is not paused: process {pid}\n"));
     let set = ["set", "train", "--class", "latency", "--weight", "4", "--priority", "1", "--slo-p99", "7ms"];
-    assert!(runtime.ebb(&set).status.success());
+    let said = text(&runtime.ebb(&set));
+    for line in ["class     best-effort -> latency", "priority  0 -> 1", "SLO p99   none -> 7 ms"] {
+        assert!(said.contains(line), "{said}");
+    }
     let terms = seat.terms();
     assert_eq!((terms.weight, terms.priority, terms.slo), (4, 1, Some(Nanos::from_millis(7))));
     assert!(runtime.ebb(&["set", "train", "--slo-p99", "none"]).status.success());
@@ -336,6 +345,7 @@ fn the_machines_daemon_comes_first() {
 fn a_second_daemon_is_refused() {
     let runtime = Runtime::new();
     assert!(runtime.shell(&[], "true").status.success());
+    let _seat = runtime.seat(7, "seated");
     let output = runtime.ebb(&["daemon"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(errors(&output).contains("a daemon runs already"), "{}", errors(&output));

@@ -106,7 +106,7 @@ fn masked(line: &str) -> String {
             _ if STATES.contains(&bare) && !word.ends_with(',') => Some("STATE".to_owned()),
             _ if number.len() == bare.len() => Some(word.to_owned()),
             // How many times as long as alone is not known for some time.
-            _ if number == "x" => None,
+            _ if number == "x" || number.is_empty() && bare.contains('/') => None,
             _ => Some("#".to_owned()),
         }
     };

@@ -26,7 +26,7 @@ fn server_and_trainer(runtime: &Runtime) -> (Tenant, Tenant) {
 }
 
 fn trace(runtime: &Runtime, words: &[&str], file: &Path) {
-    let output = runtime.command().arg("trace").args(words).arg("-o").arg(file).output().unwrap();
+    let output = runtime.command().arg("trace").args(words).arg("--out").arg(file).output().unwrap();
     assert_eq!(text(&output), "");
     assert!(errors(&output).contains("events of 2 processes in"), "{}", errors(&output));
 }
@@ -130,7 +130,7 @@ fn an_interrupted_trace_is_written_as_far_as_it_came() {
     let (server, trainer) = server_and_trainer(&runtime);
     let file = runtime.path().join("x.json");
     let mut command = runtime.command();
-    command.args(["trace", "--duration", "600s", "--format", "chrome", "-o"]).arg(&file);
+    command.args(["trace", "--duration", "600s", "--output", "chrome", "--out"]).arg(&file);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = || runtime.path().join(format!("x.json.partial-{}", child.id())).exists();
     wait_for("it watches", began);
@@ -153,7 +153,7 @@ fn nothing_to_see_is_an_error_and_leaves_no_file() {
     let runtime = Runtime::new();
     let file = runtime.path().join("x.pftrace");
     let nothing = |runtime: &Runtime| {
-        let output = runtime.command().args(["trace", "--last", "5s", "-o"]).arg(&file).output().unwrap();
+        let output = runtime.command().args(["trace", "--last", "5s", "--out"]).arg(&file).output().unwrap();
         assert!(!output.status.success());
         assert!(errors(&output).contains("EBB_EVENTS=0"), "{}", errors(&output));
         let left = fs::read_dir(runtime.path()).unwrap().flatten();

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::report::{Entry, Report};
-use crate::request::{Answer, Changed, Reloaded, Request};
+use crate::request::{Answer, Changed, Ended, Reloaded, Request};
 use crate::{Error, Place};
 
 /// How long an answer may take.
@@ -31,6 +31,11 @@ pub fn report(place: &Place) -> Result<Report, Error> {
 /// Whether a daemon is there and well.
 pub fn answers(place: &Place) -> bool {
     report(place).is_ok()
+}
+
+/// Whether somebody listens, well or not.
+pub(crate) fn listens(place: &Place) -> bool {
+    connect(&place.socket(), board::now() + PATIENCE).is_ok()
 }
 
 /// Asks something on the tenants' socket.
@@ -70,6 +75,12 @@ pub fn change(place: &Place, request: &Request) -> Result<Changed, Error> {
 pub fn reload(place: &Place) -> Result<Reloaded, Error> {
     let missing = || unclear(&place.admin_socket(), "its answer does not say what came of it");
     administer(place, &Request::Reload)?.reloaded.ok_or_else(missing)
+}
+
+/// Has the daemon end; with `if_idle`, only one that would end by itself and has no tenants.
+pub fn end(place: &Place, if_idle: bool) -> Result<Ended, Error> {
+    let missing = || unclear(&place.admin_socket(), "its answer does not say that it ends");
+    administer(place, &Request::End { if_idle })?.ended.ok_or_else(missing)
 }
 
 /// Whether we may change something.

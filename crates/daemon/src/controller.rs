@@ -29,7 +29,7 @@ struct Seen {
     told: Option<Nanos>,
 }
 
-/// A tenant whose objective cannot be kept even alone.
+/// A tenant whose objective is missed and cannot be kept even alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unattainable {
     pub place: Place,
@@ -236,7 +236,8 @@ mod tests {
             let mut found = Vec::new();
             for _ in 0..looks {
                 let alone = Spans { count: 100, p50: us(1_000), p99: us(2_000) };
-                self.latency.say_experience(Experience { all: Spans { count: 100, p50, p99 }, alone });
+                let all = Spans { count: 100, p50, p99 };
+                self.latency.say_experience(Experience { all, alone, alone_needed: 100 });
                 self.latency.tally().bursts.add(50);
                 self.best_effort.tally().gpu_ns.add(ms(60).0);
                 self.now += LOOK_EVERY;
@@ -303,7 +304,7 @@ mod tests {
             stage.board.change(stage.best_effort.place(), board::Change::Paused(paused));
             for _ in 0..200 {
                 let spans = Spans { count: 100, p50: us(1_000), p99: us(2_000) };
-                stage.latency.say_experience(Experience { all: spans, alone: spans });
+                stage.latency.say_experience(Experience { all: spans, alone: spans, alone_needed: 100 });
                 stage.latency.tally().bursts.add(50);
                 stage.now += LOOK_EVERY;
                 stage.controller.look(&stage.board, &stage.policy, stage.now);

@@ -21,8 +21,10 @@ pub enum Error {
     OtherSocket { path: PathBuf },
     #[error("the path {} is too long for a socket; name a shorter folder with EBB_RUNTIME_DIR", .path.display())]
     LongPath { path: PathBuf },
-    #[error("a daemon runs already in {}; end it first, or let it serve", .folder.display())]
+    #[error("a daemon runs already in {} and does not answer; end its process, which holds daemon.lock there", .folder.display())]
     Taken { folder: PathBuf },
+    #[error("a daemon runs already in {} and {said}; `ebb daemon --replace` takes its place and its tenants, `ebb daemon stop` ends it", .folder.display())]
+    Busy { folder: PathBuf, said: String },
     /// All mistakes on one line.
     #[error("{0}")]
     Configuration(String),
@@ -43,6 +45,8 @@ pub enum Error {
     Refused(String),
     #[error("the daemon was started and did not answer within {seconds} s{}; try `ebb daemon`", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
     Silent { seconds: u64, said: Option<String> },
+    #[error("the daemon does not start: {}", .said.as_deref().unwrap_or("it ended without a word; try `ebb daemon`"))]
+    NotStarted { said: Option<String> },
 }
 
 impl Error {

@@ -18,7 +18,8 @@
 //! * `registry`: boards, seats, tenants, ceilings applied; it knows no socket
 //! * `controller`: what came of the policy of a GPU, and how its dials are turned
 //! * `automatic`: which domain is chosen where the configuration leaves it open
-//! * `nvml`: who computes on a GPU without being a tenant
+//! * `access`: whether a GPU is one of the machine's, and may be used by a process that wants a seat at it
+//! * `nvml`: who computes on a GPU; `strangers`: those of them who are not tenants
 //! * `shared`: the service without which contexts do not run at the same time, kept up by a thread of its own
 //! * [`traces`]: what happened when a request was late
 //! * [`request`], [`report`]: what can be asked in words, and what is answered; [`scene`]: two reports as rows with rates
@@ -27,6 +28,7 @@
 //!
 //! **Never in here:** PTX, kernels, handles of CUDA. A daemon that knows less can break less.
 
+mod access;
 mod automatic;
 mod configuration;
 mod controller;
@@ -41,6 +43,7 @@ mod place;
 mod registry;
 mod server;
 mod shared;
+mod strangers;
 mod uuid;
 
 pub mod client;
@@ -51,11 +54,16 @@ pub mod scene;
 pub mod start;
 pub mod traces;
 
+pub use access::CardFiles;
 pub use automatic::{Choice, choice as domain_choice};
+pub use board::Gpu;
 pub use configuration::{
     APPLIED, Ceiling, Ceilings, Configuration, Dashboard, Holds, KEYS, Key, Loaded, Metrics, Mistake, Policy,
     Rule, Scope, Sockets, Sources, Subject, Trace, Wanted, usual_place as configuration_place,
 };
 pub use error::Error;
+pub use names::name_of_user;
+pub use nvml::{Cards, Seen, Survey, survey};
 pub use place::Place;
-pub use server::{Endpoint, Options, Outcome, Serve, Serving, serve};
+pub use server::{Endpoint, NotServed, Options, Outcome, Serve, Serving, serve};
+pub use strangers::{Occupant, OnGpu};

@@ -36,9 +36,9 @@ impl Log {
     }
 }
 
-/// Control characters in what peers call themselves must not reach a terminal.
+/// Control characters and the like in what peers call themselves must not reach a terminal.
 fn write(sentence: &str) {
-    let clean: String = sentence.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let clean = model::text::on_one_line(sentence);
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // A log that cannot be written is no reason to end.
     let _ = writeln!(io::stderr(), "{}.{:03} ebb daemon: {clean}", time.as_secs(), time.subsec_millis());

@@ -50,10 +50,23 @@ impl Place {
         }
     }
 
-    /// Where a daemon may be found, the machine's first. Who names a runtime folder wants the daemon in it and no other.
+    /// Where the machine's daemon lives, if there is one.
+    pub fn machine() -> Place {
+        Place { folder: machine() }
+    }
+
+    /// Where the user's own daemon lives.
+    pub fn own() -> Result<Place, Error> {
+        Ok(Place { folder: runtime::folder()? })
+    }
+
+    /// Where a daemon may be found, the machine's first. Who names a runtime folder wants the daemon in it and no other. One
+    /// for whom there is no folder, because somebody else has taken its name, still has the machine's daemon.
     pub fn candidates() -> Result<Vec<Place>, Error> {
-        let own = Place { folder: runtime::folder()? };
-        Ok(if runtime::is_named() { vec![own] } else { vec![Place { folder: machine() }, own] })
+        if runtime::is_named() {
+            return Ok(vec![Place::own()?]);
+        }
+        Ok([Place::machine()].into_iter().chain(Place::own().ok()).collect())
     }
 
     pub fn folder(&self) -> &Path {

@@ -66,6 +66,10 @@ pub struct Daemon {
     /// The daemon's own MPS, in the shared domain of a real GPU.
     #[serde(default)]
     pub mps: Option<Mps>,
+    /// How long ago it was looked who else is on the GPUs. That is done when somebody asks, at most every two seconds, and
+    /// what is reported is what was found last; `null`: not yet.
+    #[serde(default)]
+    pub survey_age_ns: Option<u64>,
     /// Where metrics are served, if they are.
     #[serde(default)]
     pub metrics: Option<String>,
@@ -116,12 +120,41 @@ pub struct Gpu {
     /// Which policy decides, and how its dials stand now.
     #[serde(default)]
     pub policy: Option<Policy>,
+    /// Whose the board is, where it is one user's alone; `null`: it is for all users of the GPU.
+    #[serde(default)]
+    pub user: Option<u32>,
     /// How often somebody had written over what only the daemon writes on the board.
     #[serde(default)]
     pub tampered: u64,
     /// Who may put best-effort work on the GPU now.
     pub token: Option<Holder>,
     pub processes: Vec<Process>,
+    /// Processes on this GPU that are not tenants here; `null`: it is not known.
+    #[serde(default)]
+    pub strangers: Option<Vec<Stranger>>,
+}
+
+/// A process on a GPU that is not a tenant here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stranger {
+    pub pid: u32,
+    pub user: u32,
+    pub user_name: Option<String>,
+    pub command: String,
+    /// What it has of the GPU's memory, where that is told.
+    pub memory_bytes: Option<u64>,
+    /// Whether it has work for the GPU, now or lately; `null`: nobody can tell.
+    pub active: Option<bool>,
+    /// Which part of the last seconds it was on the GPU, in thousandths; `null`: nobody can tell.
+    #[serde(default)]
+    pub gpu_permille: Option<u32>,
+    /// Whether it runs under another ebb; `null`: it may not be looked into.
+    pub under_ebb: Option<bool>,
+    /// Its class there; `null`: it has none, or has not begun.
+    #[serde(default)]
+    pub class: Option<String>,
+    /// The folder of the daemon that it was told of.
+    pub daemon: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,7 +216,11 @@ pub struct Process {
     /// Of a latency tenant: how long its requests take, lately and alone.
     #[serde(default)]
     pub requests: Option<Requests>,
-    /// Of a latency tenant whose objective cannot be kept even alone: what 99 of 100 requests take then.
+    /// What has become of the objective, over the recent requests: `kept`, `missed` or `unattainable`. `null`: there is none, or
+    /// no request yet.
+    #[serde(default)]
+    pub objective: Option<String>,
+    /// Of a latency tenant whose objective is missed and cannot be kept even alone: what 99 of 100 requests take then.
     #[serde(default)]
     pub unattainable_p99_ns: Option<u64>,
     /// Of a best-effort tenant: what was last decided about it.
@@ -191,6 +228,9 @@ pub struct Process {
     pub decision: Option<Decision>,
     /// The timeslice that was set; `null` means the driver's own.
     pub slice_ns: Option<u64>,
+    /// Of a best-effort tenant: `short`, `lengthened` or `starving`.
+    #[serde(default)]
+    pub slice_state: String,
     /// What it has of the GPU's memory.
     #[serde(default)]
     pub memory_used_bytes: u64,
@@ -216,14 +256,31 @@ pub struct Process {
 pub struct Requests {
     /// Lately, whoever ran beside them.
     pub all: Times,
-    /// Of those that had the GPU to themselves.
+    /// Of those that had the GPU to themselves; until it is known, a count and no times.
     pub alone: Times,
+    /// How many of those there are to go by.
+    #[serde(default)]
+    pub alone_samples: AloneSamples,
     /// What they take, in thousandths of what they take alone; `null`: one of the two is not known yet.
     pub slowdown_p50_permille: Option<u64>,
     pub slowdown_p99_permille: Option<u64>,
     /// Whether they wait in line, or are steps of something longer, so that `slo` lets nobody run beside them.
     #[serde(default)]
     pub in_line: bool,
+}
+
+/// How many requests alone there are to go by, and how many it takes to say something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AloneSamples {
+    pub seen: u64,
+    pub needed: u64,
+}
+
+impl AloneSamples {
+    /// "not known yet (37 of 100)"
+    pub fn words(&self) -> String {
+        format!("not known yet ({} of {})", self.seen, self.needed)
+    }
 }
 
 /// Why a best-effort tenant may run, or not.
@@ -276,6 +333,9 @@ pub struct Counters {
     #[serde(default)]
     pub launches: u64,
     pub gpu_ns: u64,
+    /// Time for which it had work that could have been on the GPU.
+    #[serde(default)]
+    pub pending_ns: u64,
     pub held_ns: u64,
     pub wait_ns: u64,
     pub waits: u64,
@@ -305,6 +365,9 @@ pub struct Counters {
     pub slo_missed: u64,
     pub daemon_losses: u64,
     pub refusals: u64,
+    /// Times that its timeslice was lengthened because nothing got done with the short one.
+    #[serde(default)]
+    pub slices_lengthened: u64,
     /// Allocations that would have gone beyond the limit of memory.
     #[serde(default)]
     pub memory_denials: u64,

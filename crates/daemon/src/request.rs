@@ -1,7 +1,7 @@
 //! What may be asked in words: JSON, one request to a message or a line.
 //!
-//! On the tenants' socket come `attend`, `status` and `configuration`, on the admin socket `set`, `pause`, `resume`, `reload`
-//! and what is only read. A key
+//! On the tenants' socket come `attend`, `status` and `configuration`, on the admin socket `set`, `pause`, `resume`, `reload`,
+//! `end` and what is only read. A key
 //! that is not known is an error, since whoever sends it wants something that would not happen.
 
 use model::{Bytes, Class, Nanos};
@@ -48,6 +48,12 @@ pub enum Request {
     Configuration,
     /// "Read your configuration again."
     Reload,
+    /// "End." Tenants go on, and find the next daemon.
+    End {
+        /// Only if this daemon would end by itself and has no tenants.
+        #[serde(default)]
+        if_idle: bool,
+    },
 }
 
 /// The answer to a request.
@@ -72,6 +78,17 @@ pub struct Answer {
     /// To `reload`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reloaded: Option<Reloaded>,
+    /// To `end`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+}
+
+/// A daemon that ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    pub pid: u32,
+    /// Who goes on without it, in words.
+    pub tenants: Vec<String>,
 }
 
 /// What came of reading a configuration again.
@@ -102,6 +119,35 @@ pub struct Changed {
     pub tenant: String,
     pub name: String,
     pub processes: Vec<u32>,
+    /// What was in force before and what is now. Older daemons do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<GrantedTerms>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<GrantedTerms>,
+}
+
+/// What a tenant has, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantedTerms {
+    pub class: String,
+    pub weight: u32,
+    pub priority: u32,
+    pub slo_p99_ns: Option<u64>,
+    pub memory_limit_bytes: Option<u64>,
+    pub paused: bool,
+}
+
+impl From<&board::Terms> for GrantedTerms {
+    fn from(terms: &board::Terms) -> GrantedTerms {
+        GrantedTerms {
+            class: terms.class.to_string(),
+            weight: terms.weight,
+            priority: terms.priority,
+            slo_p99_ns: terms.slo.map(|slo| slo.0),
+            memory_limit_bytes: terms.memory.map(|limit| limit.0),
+            paused: terms.paused,
+        }
+    }
 }
 
 impl Answer {
@@ -127,6 +173,10 @@ impl Answer {
 
     pub fn reloaded(reloaded: Reloaded) -> Answer {
         Answer { ok: true, reloaded: Some(reloaded), ..Answer::default() }
+    }
+
+    pub fn ended(ended: Ended) -> Answer {
+        Answer { ok: true, ended: Some(ended), ..Answer::default() }
     }
 
     /// As one line.
@@ -163,7 +213,8 @@ impl Request {
     /// Whom a request would change, and how; `None` for one that changes nothing.
     pub fn wish(&self) -> Option<Result<(&str, Wish), String>> {
         match self {
-            Request::Attend { .. } | Request::Status | Request::Configuration | Request::Reload => None,
+            Request::Attend { .. } | Request::Status | Request::Configuration => None,
+            Request::Reload | Request::End { .. } => None,
             Request::Pause { target } => Some(Ok((target, Wish { paused: Some(true), ..Wish::default() }))),
             Request::Resume { target } => Some(Ok((target, Wish { paused: Some(false), ..Wish::default() }))),
             Request::Set { target, class, weight, priority, slo_p99_ns, memory_limit_bytes } => {
@@ -205,6 +256,7 @@ mod tests {
     fn requests_are_read_as_they_are_written() {
         let requests = [
             Request::Status,
+            Request::End { if_idle: true },
             Request::Pause { target: "a \"b\"\n".to_owned() },
             Request::Set {
                 target: "7".to_owned(),

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::report::{Counters, Gpu, Policy, Process, Report, State};
+use crate::report::{AloneSamples, Counters, Gpu, Policy, Process, Report, State};
 use model::{Domain, Nanos};
 
 /// Everything on the screen that comes from the daemon.
@@ -42,6 +42,8 @@ pub struct Tenant {
     /// As `ebb pause` takes it.
     pub number: String,
     pub name: String,
+    /// Whose it is.
+    pub user: u32,
     pub figures: Figures,
     pub processes: Vec<Member>,
 }
@@ -88,6 +90,8 @@ pub struct Service {
     pub p99: Option<Nanos>,
     /// At p99, in thousandths of what they take alone.
     pub slowdown: Option<u64>,
+    /// How many requests alone there are to go by, as long as those are too few.
+    pub alone_samples: Option<AloneSamples>,
     pub unattainable: bool,
 }
 
@@ -111,12 +115,30 @@ impl Verdict {
 }
 
 impl Service {
-    pub fn verdict(&self) -> Option<Verdict> {
-        if self.unattainable {
-            return Some(Verdict::Unattainable);
+    pub fn of(process: &Process) -> Service {
+        let requests = process.requests.as_ref();
+        // What was lately says more than what was ever.
+        let lately = requests.and_then(|requests| requests.all.p99_ns);
+        let unknown = requests.filter(|requests| requests.alone.p99_ns.is_none());
+        Service {
+            objective: process.slo_p99_ns.map(Nanos),
+            p99: lately.or(process.bursts.p99_ns).map(Nanos),
+            slowdown: requests.and_then(|requests| requests.slowdown_p99_permille),
+            alone_samples: unknown
+                .map(|requests| requests.alone_samples)
+                .filter(|samples| samples.needed > 0),
+            unattainable: process.unattainable_p99_ns.is_some(),
         }
+    }
+
+    /// What has become of the objective, over the recent requests.
+    pub fn verdict(&self) -> Option<Verdict> {
         let late = self.p99? > self.objective?;
-        Some(if late { Verdict::Missed } else { Verdict::Kept })
+        Some(match (late, self.unattainable) {
+            (false, _) => Verdict::Kept,
+            (true, false) => Verdict::Missed,
+            (true, true) => Verdict::Unattainable,
+        })
     }
 }
 
@@ -152,7 +174,10 @@ impl Scene {
 impl GpuRows {
     fn new(before: Option<(&Report, Nanos)>, gpu: &Gpu, mps_down: bool) -> GpuRows {
         let earlier = before.and_then(|(report, elapsed)| {
-            Some((report.gpus.iter().find(|earlier| earlier.uuid == gpu.uuid)?, elapsed))
+            Some((
+                report.gpus.iter().find(|earlier| earlier.uuid == gpu.uuid && earlier.user == gpu.user)?,
+                elapsed,
+            ))
         });
         let tenants = tenants(earlier, gpu);
         let known = tenants.iter().filter_map(|tenant| tenant.figures.rates);
@@ -207,6 +232,7 @@ fn tenants(earlier: Option<(&Gpu, Nanos)>, gpu: &Gpu) -> Vec<Tenant> {
         Tenant {
             number: number.to_owned(),
             name: members[number][0].name.clone(),
+            user: members[number][0].user,
             figures: together(&processes),
             processes,
         }
@@ -242,22 +268,10 @@ fn figures(rates: Option<Rates>, process: &Process) -> Figures {
         priority: process.priority,
         weight: process.weight,
         rates,
-        service: latency.then(|| service(process)),
+        service: latency.then(|| Service::of(process)),
         stop: (!latency).then(|| stop(process)),
         wait_p99: process.waits.p99_ns.map(Nanos),
         memory: memory(process),
-    }
-}
-
-fn service(process: &Process) -> Service {
-    let requests = process.requests.as_ref();
-    // What was lately says more than what was ever.
-    let lately = requests.and_then(|requests| requests.all.p99_ns);
-    Service {
-        objective: process.slo_p99_ns.map(Nanos),
-        p99: lately.or(process.bursts.p99_ns).map(Nanos),
-        slowdown: requests.and_then(|requests| requests.slowdown_p99_permille),
-        unattainable: process.unattainable_p99_ns.is_some(),
     }
 }
 

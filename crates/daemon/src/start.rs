@@ -4,7 +4,6 @@
 //! might otherwise meet a child it does not know. It has no terminal, no folder that could not be unmounted, and none of the
 //! starter's descriptors: a pipe that somebody reads to its end must not be kept open by us.
 
-use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,7 +11,7 @@ use std::time::Duration;
 use model::Nanos;
 
 use crate::request::{Answer, Request};
-use crate::{Error, Place, client};
+use crate::{Error, Place, Scope, client};
 
 /// How long whoever needs a daemon waits for one.
 const PATIENCE: Nanos = Nanos::from_millis(2_000);
@@ -47,26 +46,52 @@ pub fn ask_or_start(place: &Place, program: &Path, request: &Request) -> Result<
     }
 }
 
-/// Starts the first of two processes and waits for its end, which is at once.
+/// Starts the first of two processes and waits for its end, which is when the daemon serves or has failed.
 fn start(place: &Place, program: &Path) -> Result<(), Error> {
-    let log = place.open_log()?;
     let refused = |source| Error::File { path: program.to_owned(), source };
     let mut command = Command::new(program);
     command.args(["daemon", "--on-demand"]).env("EBB_RUNTIME_DIR", place.folder());
-    clean(&mut command, &log)?;
-    command.status().map_err(refused)?;
-    Ok(())
+    clean(&mut command);
+    let output = command.output().map_err(refused)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().rfind(|line| !line.trim().is_empty());
+    let said = said.map(|line| line.trim_start_matches("ebb: ").trim_start_matches(NOT_STARTED).to_owned());
+    Err(Error::NotStarted { said })
 }
 
-/// The first of two: starts the second, which is the daemon, with the same words.
+/// What the first of the two begins with when the second has failed.
+const NOT_STARTED: &str = "the daemon does not start: ";
+
+/// The first of two: starts the second, which is the daemon, with the same words. Waits until it serves, and says why it does not.
 pub fn detach(program: &Path, words: &[std::ffi::OsString]) -> Result<(), Error> {
+    let place = Place::prepare(Scope::User)?;
+    let log = place.open_log()?;
+    let from = log.metadata()?.len();
     // SAFETY: marks descriptors to be closed when another program begins, and touches no memory. Where the kernel does
     // not know this, they stay open, as in any other program.
     // By number: the function is younger than the oldest libc that packages are built for.
     let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     let mut command = Command::new(program);
     command.args(words).arg(DETACHED).current_dir("/");
-    command.spawn().map_err(|source| Error::File { path: program.to_owned(), source })?;
+    // A pipe that somebody reads to its end must not be kept open by the daemon.
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    let mut daemon = command.spawn().map_err(|source| Error::File { path: program.to_owned(), source })?;
+    let begin = board::now();
+    while board::now().since(begin) < PATIENCE {
+        match daemon.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(_) => {
+                let said = client::last_words(&place, from);
+                let said = said.map(|line| line.trim_start_matches("ebb: ").to_owned());
+                return Err(Error::NotStarted { said });
+            }
+            None if client::listens(&place) => return Ok(()),
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
     Ok(())
 }
 
@@ -77,15 +102,16 @@ pub fn settle() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
 
-/// Without what belongs to the command: its streams, its preloads, its place among tenants.
-fn clean(command: &mut Command, log: &File) -> Result<(), Error> {
-    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+/// Without what belongs to the command: its input, its preloads, its place among tenants.
+fn clean(command: &mut Command) {
+    command.stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
         let begins = |with| name.to_str().is_some_and(|name| name.starts_with(with));
-        let commands = begins("EBB_") && !begins("EBB_DAEMON_") && name != "EBB_RUNTIME_DIR";
+        // Folders are the same for both.
+        let folder = name == "EBB_RUNTIME_DIR" || name == "EBB_SOFTGPU_DIR";
+        let commands = begins("EBB_") && !begins("EBB_DAEMON_") && !folder;
         if commands || name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH" {
             command.env_remove(name);
         }
     }
-    Ok(())
 }

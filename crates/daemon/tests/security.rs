@@ -6,12 +6,14 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use board::link::Registration;
-use common::{Actor, Daemon, folder, register, registration, wait_for};
+use board::link::{self, Heard, Reason, Registration};
+use board::{Error as Refusal, Gpu};
+use common::{Actor, Daemon, GPU, folder, make_card, register, register_with, registration, wait_for};
 use daemon::request::Request;
 use daemon::{Error, Place, client};
 use model::Class;
@@ -148,7 +150,7 @@ fn on_a_machine_a_user_has_no_more_than_its_ceiling() {
     let (_owner, _, _) = register(place, &registration("roots")).unwrap();
     let claim = Registration { class: Class::Latency, priority: 9, ..registration("greedy") };
     let (connection, _board, granted) = as_stranger(&[gid], || register(place, &claim)).unwrap();
-    assert_eq!((granted.class, granted.lowered), (Class::BestEffort, true));
+    assert_eq!((granted.terms.class, granted.lowered), (Class::BestEffort, true));
     let greedy = daemon.processes().into_iter().find(|process| process.name == "greedy").unwrap();
     assert_eq!((greedy.user, greedy.class.as_str(), greedy.lowered), (STRANGER, "best-effort", true));
     // It cannot ask for more by other ways either.
@@ -327,4 +329,120 @@ fn a_tenant_that_writes_anything_over_its_board_harms_no_other_gpu_and_is_told_o
     assert!(
         board.sit(granted.place).unwrap().is_mine() && process.user == rustix::process::geteuid().as_raw()
     );
+}
+
+/// Opens a file as its mode allows, for reading and writing or for reading only.
+fn open(path: &Path, write: bool) -> std::io::Result<fs::File> {
+    fs::OpenOptions::new().read(true).write(write).open(path)
+}
+
+#[test]
+fn a_user_is_seated_at_no_gpu_that_it_cannot_open() {
+    if !may_be_others() {
+        return;
+    }
+    let (folder, daemon, gid) = machine_of_a_group();
+    let place = &daemon.place;
+    let card = make_card(folder.path(), GPU, 0o600);
+    let (_owner, _, _) = register(place, &registration("roots")).unwrap();
+    let claim = registration("thief");
+    let ask = |shown: Option<&fs::File>| register_with(place, &claim, shown).map(drop).err();
+    let no_access = Some(Refusal::Refused(Reason::NoAccess));
+    as_stranger(&[gid], || {
+        assert!(open(&card, false).is_err());
+        let other = tempfile::tempfile().unwrap();
+        assert_eq!((ask(None), ask(Some(&other))), (no_access, no_access));
+    });
+    fs::set_permissions(&card, fs::Permissions::from_mode(0o644)).unwrap();
+    as_stranger(&[gid], || assert_eq!(ask(Some(&open(&card, false).unwrap())), no_access));
+    fs::set_permissions(&card, fs::Permissions::from_mode(0o666)).unwrap();
+    let (_seat, _, _) = as_stranger(&[gid], || {
+        let shown = open(&card, true).unwrap();
+        register_with(place, &registration("theirs"), Some(&shown)).unwrap()
+    });
+    // Names that somebody has made up are no GPUs of this machine.
+    let unknown = Some(Refusal::Refused(Reason::UnknownGpu));
+    as_stranger(&[gid], || {
+        for number in 0..80 {
+            let invented = Registration { gpu: Gpu([number; 16]), ..registration("inventor") };
+            assert_eq!(register(place, &invented).map(drop).err(), unknown);
+        }
+    });
+    let report = daemon.report();
+    let [gpu] = &report.gpus[..] else { panic!("{report:?}") };
+    assert_eq!((gpu.user, gpu.processes.len()), (None, 2));
+    assert!(
+        daemon.log().contains("was refused: this process has not shown that it may use"),
+        "{}",
+        daemon.log()
+    );
+}
+
+#[test]
+fn where_no_gpu_is_known_users_do_not_meet_and_one_leaves_boards_to_others() {
+    if !may_be_others() {
+        return;
+    }
+    let (_folder, daemon, gid) = machine_of_a_group();
+    let place = &daemon.place;
+    let (_owner, _, _) = register(place, &registration("roots")).unwrap();
+    let held: Vec<_> = as_stranger(&[gid], || {
+        let at = |number: u8| Registration { gpu: Gpu([number; 16]), ..registration("inventor") };
+        (100..180).filter_map(|number| register(place, &at(number)).ok()).collect()
+    });
+    assert_eq!(held.len(), 16);
+    let report = daemon.report();
+    let of = |user: u32| report.gpus.iter().filter(|gpu| gpu.user == Some(user)).count();
+    assert_eq!((of(0), of(STRANGER), report.gpus.len()), (1, 16, 17));
+    let later = Registration { gpu: Gpu([0xee; 16]), ..registration("later") };
+    assert!(register(place, &later).is_ok());
+}
+
+#[test]
+fn users_have_boards_of_their_own_where_that_is_configured() {
+    if !may_be_others() {
+        return;
+    }
+    let (name, gid) = some_group();
+    let (folder, daemon) = machine(&format!("board_per_user = true\n[socket]\ngroup = \"{name}\"\n"));
+    let card = make_card(folder.path(), GPU, 0o666);
+    let seat = || {
+        let shown = open(&card, true).unwrap();
+        register_with(&daemon.place, &registration("x"), Some(&shown)).unwrap()
+    };
+    let (_ours, here, _) = seat();
+    let (_theirs, there, granted) = as_stranger(&[gid], seat);
+    assert!(here.sit(granted.place).is_ok_and(|seat| seat.place() == granted.place), "both are the first");
+    assert_eq!((here.seats().count(), there.seats().count()), (1, 1), "neither sees the other");
+    let users: Vec<_> = daemon.report().gpus.iter().map(|gpu| gpu.user).collect();
+    assert_eq!(users, [Some(0), Some(STRANGER)]);
+}
+
+#[test]
+fn a_tenant_that_does_not_read_its_terms_holds_nobody_up_and_hears_the_newest_later() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let (deaf, _board, _) = register(&daemon.place, &registration("deaf")).unwrap();
+    let set = |weight: u32| {
+        let request = Request::Set {
+            target: "deaf".to_owned(),
+            class: None,
+            weight: Some(weight),
+            priority: None,
+            slo_p99_ns: None,
+            memory_limit_bytes: None,
+        };
+        client::change(&daemon.place, &request).unwrap();
+    };
+    // More than a socket has room for.
+    (0..900).for_each(|round| set(1 + round % 1_000));
+    assert!(client::answers(&daemon.place) && register(&daemon.place, &registration("other")).is_ok());
+    let mut last = None;
+    wait_for("the newest terms", || {
+        while let Heard::NewTerms(terms) = link::hear(deaf.as_fd()) {
+            last = Some(terms.weight);
+        }
+        last == Some(900)
+    });
+    assert_eq!(daemon.processes()[0].weight, 900);
 }

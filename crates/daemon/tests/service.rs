@@ -31,7 +31,7 @@ fn a_tenant_is_seated_reported_and_forgotten_with_its_connection() {
     assert_eq!((mode(daemon.place.socket()), mode(daemon.place.admin_socket())), (0o660, 0o600));
     let claim = Registration { class: Class::Latency, priority: 3, ..registration("search") };
     let (connection, board, granted) = register(&daemon.place, &claim).unwrap();
-    assert_eq!((granted.class, granted.lowered), (Class::Latency, false));
+    assert_eq!((granted.terms.class, granted.lowered), (Class::Latency, false));
     let seat = board.sit(granted.place).unwrap();
     assert_eq!((seat.terms().class, seat.terms().priority), (Class::Latency, 3));
     let process = daemon.process(std::process::id()).unwrap();
@@ -50,7 +50,7 @@ fn ceilings_lower_what_is_claimed() {
     let daemon = Daemon::configured(folder.path(), rule);
     let claim = Registration { class: Class::Latency, weight: 9, ..registration("greedy") };
     let (_connection, board, granted) = register(&daemon.place, &claim).unwrap();
-    assert_eq!((granted.class, granted.lowered), (Class::BestEffort, true));
+    assert_eq!((granted.terms.class, granted.lowered), (Class::BestEffort, true));
     assert_eq!(board.sit(granted.place).unwrap().terms().weight, 5);
     let process = daemon.process(std::process::id()).unwrap();
     assert!(process.lowered && process.asked.class == "latency" && process.asked.weight == 9);

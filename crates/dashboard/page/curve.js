@@ -2,7 +2,7 @@
 // a hundred is what an objective is about; on a plain one it would be a hair's breadth.
 
 import { h, mark, onWidth, s } from './draw.js';
-import { count, time } from './words.js';
+import { count, time, unknown } from './words.js';
 
 const HEIGHT = 300;
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 18, 26, 42];
@@ -104,7 +104,7 @@ export function curve() {
     element,
     close: release,
     /** `buckets`: up to which time, how many; `alone`: what is known of requests that had the GPU to themselves. */
-    update(buckets, alone, slo) {
+    update(buckets, alone, slo, samples) {
       const points = cumulate(buckets);
       const whole = buckets.reduce((sum, [, count]) => sum + count, 0);
       told = { points, alone: alone?.p99_ns ? alone : null, slo, count: whole };
@@ -112,7 +112,7 @@ export function curve() {
       const items = [h('li', { class: 'now' }, h('span', { class: 'stroke' }), h('span', null, `as it is, ${count(whole)} requests: p50 ${p(0.5)}, p99 ${p(0.99)}`))];
       items.push(h('li', { class: 'alone' }, h('span', { class: 'stroke' }), h('span', null, told.alone
         ? `alone on the GPU, ${count(alone.count)} requests: p50 ${time(alone.p50_ns)}, p99 ${time(alone.p99_ns)}`
-        : 'alone on the GPU: not known yet; now and then a request is let run alone to see')));
+        : `alone on the GPU: ${unknown(samples)}; requests are let run alone to see`)));
       if (slo) items.push(h('li', { class: 'slo' }, h('span', { class: 'stroke' }), h('span', null, `objective: 99 of 100 within ${time(slo)}`)));
       legend.replaceChildren(...items);
       mark(svg, 'aria-label', items.map((item) => item.textContent).join('; '));

@@ -80,7 +80,7 @@ const columns = () => [
       say(element.lastChild, row.class === 'latency' ? figures : words.DASH);
     },
   },
-  { name: 'slowdown', title: 'slowdown', kind: 'number', wide: 1, about: 'p99 of requests over what it is alone', value: (row) => row.slowdown_permille, text: (row) => words.slowdown(row.slowdown_permille) },
+  { name: 'slowdown', title: 'slowdown', kind: 'number', wide: 1, about: 'p99 of requests over what it is alone', value: (row) => row.slowdown_permille, text: (row) => (row.alone_samples ? words.unknown(row.alone_samples) : words.slowdown(row.slowdown_permille)) },
   { name: 'stop', title: 'stop p99', kind: 'number', wide: 2, about: 'what 99 of 100 stops stay below', value: (row) => row.stop_p99_ns, text: (row) => words.time(row.stop_p99_ns) },
   { name: 'wait', title: 'wait p99', kind: 'number', wide: 2, about: 'what 99 of 100 waits for a turn stay below', value: (row) => row.wait_p99_ns, text: (row) => words.time(row.wait_p99_ns) },
   { name: 'memory', title: 'memory', kind: 'number', wide: 2, value: (row) => row.memory_used, text: memory },

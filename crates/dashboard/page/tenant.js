@@ -77,7 +77,7 @@ export function tenant(main, [gpu, number]) {
     mark(spark.element, 'class', `spark ${look(row)}`);
     const { kind, word, figures } = objective(row);
     tiles.slo.show(row.slo_ns == null ? 'none set' : word, row.slo_ns == null ? 'set one with --slo-p99' : figures, kind);
-    tiles.slowdown.show(words.slowdown(row.slowdown_permille), row.slowdown_permille == null ? 'not known until a request was seen alone' : 'over what requests take alone');
+    tiles.slowdown.show(words.slowdown(row.slowdown_permille), row.slowdown_permille == null ? words.unknown(row.alone_samples) : 'over what requests take alone');
     tiles.stop.show(words.time(row.stop_p99_ns), row.stop_p99_ns == null ? 'it was not stopped yet' : `${row.rung}: ${words.RUNGS[row.rung] ?? ''}`);
     tiles.wait.show(words.time(row.wait_p99_ns), row.wait_p99_ns == null ? 'it never waited' : 'before it could hand over work');
     tiles.rate.show(point ? `${words.count(point.launches)} /s` : words.DASH, latency ? '' : point ? `makes room ${words.count(point.stops)} times /s` : '');
@@ -107,10 +107,10 @@ export function tenant(main, [gpu, number]) {
   function showRequests(row) {
     if (row.class !== 'latency') return (requests.hidden = true);
     if (!requests.firstChild) requests.append(h('h2', null, 'Latency against alone and objective'));
-    const alone = detail.processes.map((process) => process.requests?.alone).find((one) => one?.count);
+    const alone = detail.processes.map((process) => process.requests?.alone).find((one) => one?.p99_ns);
     if (detail.bursts.length) {
       if (!chart.element.isConnected) (requests.querySelector('.nothing')?.remove(), requests.append(chart.element));
-      chart.update(detail.bursts, alone, row.slo_ns);
+      chart.update(detail.bursts, alone, row.slo_ns, row.alone_samples);
     } else if (!requests.querySelector('.nothing')) {
       requests.append(nothing('No request of it was seen yet. One is a burst of work until the program waits for it; where that is not what a request is, mark it: ', code('with ebb.request():'), ' in Python.'));
     }

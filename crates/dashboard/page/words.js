@@ -36,6 +36,11 @@ export function slowdown(permille) {
   return permille == null ? DASH : `${(permille / 1000).toFixed(2)}×`;
 }
 
+/** How many requests were seen alone of those that it takes to know. */
+export function unknown(samples) {
+  return samples ? `not known yet (${count(samples.seen)} of ${count(samples.needed)})` : 'not known yet';
+}
+
 export function clock(unix) {
   return new Date(unix).toLocaleTimeString('en-GB');
 }

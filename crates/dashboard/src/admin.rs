@@ -2,11 +2,12 @@
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
-use std::{fs, thread};
 
 use daemon::request::{Changed, Request};
 use daemon::{Place, client};
+use installation::secret::{self, SecretReaders};
 
 use crate::Error;
 
@@ -33,8 +34,8 @@ pub enum Deed {
 impl Admin {
     /// Reads the secret: the first line of a file.
     pub fn read(path: &Path, place: Place) -> Result<Admin, Error> {
-        let text = fs::read_to_string(path);
-        let text = text.map_err(|source| Error::Token { path: path.to_owned(), source })?;
+        let text = String::from_utf8(secret::read(path, SecretReaders::Owner)?);
+        let text = text.map_err(|_| Error::NoText { path: path.to_owned() })?;
         let secret = text.lines().next().unwrap_or_default().trim().to_owned();
         if secret.len() < LEAST {
             return Err(Error::Short { path: path.to_owned(), least: LEAST });
@@ -79,7 +80,9 @@ mod tests {
     fn admin(text: &str) -> Result<Admin, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, private).unwrap();
         Admin::read(&path, Place::at(folder.path()))
     }
 

@@ -118,6 +118,11 @@ fn told(what: &What) -> Option<(&'static str, String, Option<Nanos>)> {
         What::Seated { class, domain } => {
             Some(("seat", format!("it has a seat, as {class}, in the {domain} domain"), None))
         }
+        What::Sliced { slice, lengthened: true } => told(
+            "slice",
+            "its timeslice was lengthened, because nothing got done with the short one",
+            Some(slice),
+        ),
         What::Left => told("lost", "it has lost its daemon and works by the board alone", None),
         _ => None,
     }

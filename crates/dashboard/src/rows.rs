@@ -1,7 +1,7 @@
 //! What is sent of a GPU, of a tenant and of a moment. Times are whole nanoseconds and shares thousandths, as in a report.
 
 use daemon::picture::Picture;
-use daemon::report::{Gpu, Process, State};
+use daemon::report::{AloneSamples, Gpu, Process, State};
 use daemon::scene::{GpuRows, Rates, Scene, Tenant};
 use model::Nanos;
 use serde::Serialize;
@@ -36,6 +36,8 @@ pub struct Row {
     pub slo: Option<&'static str>,
     pub p99_ns: Option<u64>,
     pub slowdown_permille: Option<u64>,
+    /// How many requests alone there are to go by, as long as those are too few.
+    pub alone_samples: Option<AloneSamples>,
     pub rung: Option<String>,
     pub stop_p99_ns: Option<u64>,
     pub wait_p99_ns: Option<u64>,
@@ -124,6 +126,7 @@ fn row(gpu: &GpuRows, tenant: &Tenant, told: Option<&Gpu>) -> Row {
         slo: service.and_then(|service| service.verdict()).map(|verdict| verdict.word()),
         p99_ns: nanos(service.and_then(|service| service.p99)),
         slowdown_permille: service.and_then(|service| service.slowdown),
+        alone_samples: service.and_then(|service| service.alone_samples),
         rung: figures.stop.as_ref().map(|stop| stop.rung.clone()),
         stop_p99_ns: nanos(figures.stop.as_ref().and_then(|stop| stop.p99)),
         wait_p99_ns: nanos(figures.wait_p99),

@@ -222,6 +222,17 @@ pub const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "ebb_tenant_slices_lengthened_total",
+        kind: Kind::Counter,
+        labels: TENANT,
+        help: "Times that a best-effort tenant lengthened its timeslice because nothing got done with the short one.",
+        samples: |subjects, out| {
+            for (tenant, labels) in &subjects.tenants {
+                out.value(labels, tenant.figures.slices_lengthened);
+            }
+        },
+    },
+    Family {
         name: "ebb_tenant_slowdown_ratio",
         kind: Kind::Gauge,
         labels: &["gpu", "gpu_uuid", "tenant", "class", "quantile"],
@@ -320,6 +331,17 @@ pub const FAMILIES: &[Family] = &[
         samples: |subjects, out| {
             for (gpu, labels) in &subjects.gpus {
                 out.value(labels, Seconds(gpu.harvested));
+            }
+        },
+    },
+    Family {
+        name: "ebb_tenants_gathered_total",
+        kind: Kind::Counter,
+        labels: GPU,
+        help: "Times that a tenant came to be counted in the series other@UID, because its user has too many names.",
+        samples: |subjects, out| {
+            for (gpu, labels) in &subjects.gpus {
+                out.value(labels, gpu.gathered);
             }
         },
     },

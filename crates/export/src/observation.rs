@@ -29,6 +29,8 @@ pub struct Gpu {
     pub idle: Nanos,
     /// GPU time of best-effort tenants, those that are forgotten too.
     pub harvested: Nanos,
+    /// How often a tenant came to be counted together with others, because its user has too many names.
+    pub gathered: u64,
     /// What was counted by everybody who was ever on it, those that are forgotten too.
     pub all: Box<Figures>,
     pub tenants: Vec<Tenant>,

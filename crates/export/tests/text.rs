@@ -71,6 +71,7 @@ fn observation(tenants: Vec<Tenant>) -> Observation {
         unmanaged: Some(2),
         idle: Nanos::from_millis(250),
         harvested: Nanos::from_millis(1_500),
+        gathered: 3,
         all: Box::new(all),
         tenants,
     };

@@ -16,7 +16,7 @@ use crate::{Error, error};
 /// Each power of two is cut into 2⁵ steps.
 const CUT: u32 = 5;
 /// The last bucket ends at 2⁴⁰ ns.
-const BUCKETS: usize = (40 - CUT as usize + 1) << CUT;
+pub(crate) const BUCKETS: usize = (40 - CUT as usize + 1) << CUT;
 /// Four counts in a word.
 const PACKED: usize = BUCKETS / 4;
 /// What the words of a sketch begin with: a name, and a version.
@@ -84,18 +84,7 @@ impl Sketch {
 
     /// The span that so many thousandths of the spans do not exceed; `None` when there are none.
     pub fn quantile(&self, thousandths: u32) -> Option<Nanos> {
-        let count = u64::from(self.count);
-        let rank = count.saturating_mul(u64::from(thousandths.min(1_000))).div_ceil(1_000).max(1);
-        let mut before = 0u64;
-        for (step, &here) in (0u32..).zip(&self.buckets) {
-            let here = u64::from(here);
-            let upto = before.saturating_add(here);
-            if upto >= rank {
-                return Some(within(step, rank.saturating_sub(before), here));
-            }
-            before = upto;
-        }
-        None
+        quantile(&self.buckets, self.count, thousandths)
     }
 
     /// The sketch as plain words, for a file or for shared memory.
@@ -153,7 +142,32 @@ impl Sketch {
     }
 }
 
-fn bucket(span: Nanos) -> usize {
+/// The span that this share of the spans in these buckets do not exceed.
+pub(crate) fn quantile(buckets: &[u16; BUCKETS], count: u16, permille: u32) -> Option<Nanos> {
+    let rank = u64::from(count).saturating_mul(u64::from(permille.min(1_000))).div_ceil(1_000).max(1);
+    at_rank(buckets, rank)
+}
+
+/// The span that stands at that place when they are put in order, from 1.
+pub(crate) fn at_rank(buckets: &[u16; BUCKETS], rank: u64) -> Option<Nanos> {
+    let mut before = 0u64;
+    for (step, &here) in (0u32..).zip(buckets) {
+        let here = u64::from(here);
+        let upto = before.saturating_add(here);
+        if upto >= rank {
+            return Some(within(step, rank.saturating_sub(before), here));
+        }
+        before = upto;
+    }
+    None
+}
+
+/// The shortest span in a bucket.
+pub(crate) fn start(bucket: u16) -> Nanos {
+    Nanos(scale::start(u32::from(bucket), CUT))
+}
+
+pub(crate) fn bucket(span: Nanos) -> usize {
     (scale::step(span.0, CUT) as usize).min(BUCKETS.saturating_sub(1))
 }
 

@@ -30,6 +30,8 @@
 //! * [`control`]: the words a rewritten kernel is launched with
 //! * [`verdict`]: what may be done with a kernel, and why not more
 //! * [`finding`]: what trials on the GPU have shown of it
+//! * [`demotion`]: what was found out about kernels the hard way, line by line
+//! * [`kept`]: a rewritten image as it lies on disk
 //! * [`prologue`]: the instructions put before a kernel's own, for each architecture
 //! * [`machine`]: what can be told from a kernel's instructions
 //! * [`splice`]: prologues into machine code
@@ -38,14 +40,18 @@
 #![forbid(unsafe_code)]
 
 pub mod control;
+pub mod demotion;
 mod error;
 pub mod finding;
+pub mod kept;
 pub mod machine;
 pub mod prologue;
 mod rewritten;
 pub mod rule;
 pub mod splice;
 pub mod text;
+#[cfg(any(test, feature = "trials"))]
+pub mod trials;
 pub mod verdict;
 
 pub use control::{Control, Mode};

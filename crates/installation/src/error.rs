@@ -37,6 +37,12 @@ pub enum Error {
     UnusableFolder { path: PathBuf, source: io::Error },
     #[error("the folder {} belongs to another user; name another with EBB_RUNTIME_DIR", .path.display())]
     ForeignFolder { path: PathBuf },
+    #[error("the folder {} is a symbolic link, which somebody else may have made; name the folder itself with EBB_RUNTIME_DIR", .path.display())]
+    LinkFolder { path: PathBuf },
     #[error("the folder {} may be changed by others; `chmod 700` it or name another with EBB_RUNTIME_DIR", .path.display())]
     OpenFolder { path: PathBuf },
+    #[error("{} cannot be read ({source})", .path.display())]
+    UnreadableSecret { path: PathBuf, source: io::Error },
+    #[error("{} {reason}", .path.display())]
+    OpenSecret { path: PathBuf, reason: String },
 }

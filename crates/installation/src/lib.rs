@@ -1,6 +1,6 @@
 //! The CUDA driver and programs as installed on this machine.
 //!
-//! Seven questions are answered here; but for the last two, which make a folder where it is missing, by looking and never by
+//! Eight questions are answered here; but for the two about folders, which make a folder where it is missing, by looking and never by
 //! changing anything:
 //!
 //! * [`search`]: where may the real `libcuda.so.1` be, and where NVML? The shim asks this inside other people's processes, so it
@@ -12,6 +12,7 @@
 //! * [`machine`]: kernel module, device nodes, MPS, containers, other preloads.
 //! * [`runtime`]: in which folder do the processes of this user find each other?
 //! * [`memory`]: in which folder is kept what was found out about kernels?
+//! * [`secret`]: may a file with a secret in it be believed to be one?
 //!
 //! Files come from anybody: every offset in them is an allegation until checked.
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ pub mod memory;
 pub mod program;
 pub mod runtime;
 pub mod search;
+pub mod secret;
 
 pub use architecture::Architecture;
 pub use error::Error;

@@ -1,8 +1,10 @@
 //! The runtime folder: where the processes of one user find each other.
 //!
-//! `EBB_RUNTIME_DIR` if set, else the first that can be used of `$XDG_RUNTIME_DIR/ebb`, `/dev/shm/ebb-UID` and
-//! `/tmp/ebb-UID`. Memory before disks: a process that counts into a file on a disk may have to wait for the disk.
-//! Everything in the folder is trusted by whoever maps it, so a folder that somebody else could write to is refused.
+//! `EBB_RUNTIME_DIR` if set, else the first that can be used of `$XDG_RUNTIME_DIR/ebb`, `/dev/shm/ebb-UID`, `/tmp/ebb-UID`,
+//! `/run/user/UID/ebb` and `$XDG_STATE_HOME/ebb/run` (`~/.local/state/ebb/run`). Memory before disks: a process that counts into
+//! a file on a disk may have to wait for the disk. Everything in the folder is trusted by whoever maps it, so a folder that somebody
+//! else could write to is refused, and so is a symbolic link, wherever it leads: in `/dev/shm` and `/tmp` anybody can have put it
+//! there under our name. The last two are in folders where nobody else can.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -18,8 +20,21 @@ use crate::Error;
 /// The variable that names the folder.
 pub const VARIABLE: &str = "EBB_RUNTIME_DIR";
 
+/// A runtime folder, and what is odd about those that would have come before it.
+#[derive(Debug)]
+pub struct ChosenFolder {
+    pub path: PathBuf,
+    /// Folders under our name that are somebody else's, or lead elsewhere. That they are there is worth a word.
+    pub passed_over: Vec<Error>,
+}
+
 /// The folder of this user, made if it is missing.
 pub fn folder() -> Result<PathBuf, Error> {
+    choose().map(|chosen| chosen.path)
+}
+
+/// The same, with what was passed over.
+pub fn choose() -> Result<ChosenFolder, Error> {
     first_usable(&wanted(|name| std::env::var_os(name)), rustix::process::geteuid().as_raw())
 }
 
@@ -35,25 +50,46 @@ fn wanted(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     }
     let uid = rustix::process::geteuid().as_raw();
     let own = ["/dev/shm", "/tmp"].map(|base| Path::new(base).join(format!("ebb-{uid}")));
-    set("XDG_RUNTIME_DIR").map(|base| base.join("ebb")).into_iter().chain(own).collect()
+    let named = set("XDG_RUNTIME_DIR").map(|base| base.join("ebb"));
+    // What a login makes, also where nobody has said so to this process. It is not ours to make.
+    let login = Some(PathBuf::from(format!("/run/user/{uid}"))).filter(|base| is_own(base, uid));
+    let home = || set("HOME").map(|home| home.join(".local/state"));
+    let state = set("XDG_STATE_HOME").or_else(home).filter(|base| base.is_absolute());
+    let last = [login.map(|base| base.join("ebb")), state.map(|base| base.join("ebb/run"))];
+    named.into_iter().chain(own).chain(last.into_iter().flatten()).collect()
+}
+
+fn is_own(folder: &Path, me: u32) -> bool {
+    fs::symlink_metadata(folder).is_ok_and(|facts| facts.is_dir() && facts.uid() == me)
 }
 
 /// The first folder that is ours; if there is none, what is wrong with the first, which is the one a user expects.
-fn first_usable(folders: &[PathBuf], me: u32) -> Result<PathBuf, Error> {
-    let mut first = None;
+fn first_usable(folders: &[PathBuf], me: u32) -> Result<ChosenFolder, Error> {
+    let mut refusals = Vec::new();
     for folder in folders {
         match prepare(folder, me) {
-            Ok(()) => return Ok(folder.clone()),
-            Err(refused) => first = first.or(Some(refused)),
+            Ok(()) => {
+                let odd = |error: &Error| !matches!(error, Error::UnusableFolder { .. });
+                let passed_over = refusals.into_iter().filter(odd).collect();
+                return Ok(ChosenFolder { path: folder.clone(), passed_over });
+            }
+            Err(refused) => refusals.push(refused),
         }
     }
-    Err(first.expect("there is always a last resort among the folders"))
+    Err(refusals.into_iter().next().expect("there is always a last resort among the folders"))
 }
 
 fn prepare(folder: &Path, me: u32) -> Result<(), Error> {
     let unusable = |source| Error::UnusableFolder { path: folder.to_owned(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
-    let facts = fs::metadata(folder).map_err(unusable)?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let facts = match fs::symlink_metadata(folder) {
+        Ok(facts) => facts,
+        Err(source) => return Err(unusable(made.err().unwrap_or(source))),
+    };
+    if facts.is_symlink() {
+        return Err(Error::LinkFolder { path: folder.to_owned() });
+    }
+    made.map_err(unusable)?;
     if facts.uid() != me {
         return Err(Error::ForeignFolder { path: folder.to_owned() });
     }
@@ -94,7 +130,8 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let (file, good) = (base.path().join("file"), base.path().join("good"));
         fs::write(&file, "").unwrap();
-        assert_eq!(first_usable(&[file.join("ebb"), good.clone()], own_uid()).unwrap(), good);
+        let chosen = first_usable(&[file.join("ebb"), good.clone()], own_uid()).unwrap();
+        assert!(chosen.path == good && chosen.passed_over.is_empty(), "{chosen:?}");
         assert_eq!(fs::metadata(&good).unwrap().mode() & 0o777, 0o700);
         let message = first_usable(&[file.join("ebb")], own_uid()).unwrap_err().to_string();
         assert!(message.contains("EBB_RUNTIME_DIR"), "{message}");
@@ -109,6 +146,39 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         let open = prepare(&path, own_uid()).unwrap_err().to_string();
         assert!(open.contains("chmod 700"), "{open}");
+    }
+
+    #[test]
+    fn links_are_never_followed_and_what_is_odd_is_named() {
+        let base = tempfile::tempdir().unwrap();
+        let path = |name: &str| base.path().join(name);
+        fs::create_dir(path("own")).unwrap();
+        fs::set_permissions(path("own"), fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::symlink(path("own"), path("link")).unwrap();
+        std::os::unix::fs::symlink(path("nowhere"), path("dangling")).unwrap();
+        fs::create_dir(path("open")).unwrap();
+        fs::set_permissions(path("open"), fs::Permissions::from_mode(0o777)).unwrap();
+        let folders = ["link", "dangling", "open", "good"].map(path);
+        let chosen = first_usable(&folders, own_uid()).unwrap();
+        assert_eq!(chosen.path, path("good"));
+        let said: Vec<_> = chosen.passed_over.iter().map(Error::to_string).collect();
+        assert!(
+            said.len() == 3 && said[0].contains("is a symbolic link") && said[1].contains("dangling"),
+            "{said:?}"
+        );
+        assert!(!path("nowhere").exists(), "nothing is made where a link leads");
+        assert!(prepare(&path("link"), own_uid()).is_err());
+    }
+
+    #[test]
+    fn where_both_usual_folders_are_taken_there_is_one_that_nobody_else_can_make() {
+        let home = tempfile::tempdir().unwrap();
+        let only_home = |name: &str| (name == "HOME").then(|| home.path().as_os_str().to_owned());
+        let folders = wanted(only_home);
+        assert_eq!(folders.last(), Some(&home.path().join(".local/state/ebb/run")));
+        assert!(folders[0].starts_with("/dev/shm") && folders[1].starts_with("/tmp"));
+        let state = |name: &str| (name == "XDG_STATE_HOME").then(|| OsString::from("/state"));
+        assert_eq!(wanted(state).last(), Some(&PathBuf::from("/state/ebb/run")));
     }
 
     #[test]

@@ -72,11 +72,12 @@ class Protocol(unittest.TestCase):
             self.assertEqual(ran["tokens"], [4, 4, 4])
 
     def test_tenants_of_one_process_run_at_the_same_time(self):
-        jobs = {"model": "fake", "us": 5000}, {"model": "fake", "us": 5000, "ahead": True}
+        # The request lasts long enough for the other tenant to begin beside it on a machine that is busy with other things.
+        jobs = {"model": "fake", "us": 400_000}, {"model": "fake", "us": 5000, "ahead": True}
         with Worker(*jobs, classes=["latency", "best-effort"]) as worker:
             self.assertEqual(len(worker.hear()["tenants"]), 2)
-            worker.tell(**run(0, due_us=[0]))
-            worker.tell(**run(1, until_us=20_000))
+            worker.tell(**run(0, in_ms=200, due_us=[0]))
+            worker.tell(**run(1, in_ms=200, until_us=500_000))
             replies = {reply["tenant"]: reply for reply in (worker.hear(), worker.hear())}
             self.assertLess(replies[1]["start_us"][0], replies[0]["end_us"][0])
             self.assertEqual(len(replies[1]["checks"]), len(replies[1]["end_us"]))

@@ -21,6 +21,8 @@ mod control;
 mod error;
 mod logs;
 mod service;
+#[cfg(any(test, feature = "trials"))]
+pub mod trials;
 mod warden;
 
 pub use control::{CONTROL, Foreign, find, foreign, foreign_to};

@@ -15,6 +15,9 @@ pub enum Event {
     ControlGone,
 }
 
+/// What is behind this in a line is nothing that anybody could want to read.
+pub const LONGEST_LINE: usize = 4096;
+
 /// No more is read at one look; what is behind it, at the next.
 const MOST: u64 = 64 << 10;
 
@@ -23,13 +26,12 @@ const MOST: u64 = 64 << 10;
 pub struct Tail {
     path: PathBuf,
     read: u64,
-    /// The beginning of a line whose end is not written yet.
-    begun: Vec<u8>,
+    lines: LineCollector,
 }
 
 impl Tail {
     pub fn new(path: &Path) -> Tail {
-        Tail { path: path.to_owned(), read: 0, begun: Vec::new() }
+        Tail { path: path.to_owned(), read: 0, lines: LineCollector::default() }
     }
 
     /// The lines that were completed since the last look. A file that is not there has none.
@@ -43,14 +45,31 @@ impl Tail {
         let more =
             file.seek(SeekFrom::Start(self.read)).and_then(|_| file.take(MOST).read_to_end(&mut bytes));
         self.read += more.unwrap_or(0) as u64;
-        self.begun.extend_from_slice(&bytes);
-        let Some(end) = self.begun.iter().rposition(|byte| *byte == b'\n') else {
-            // A line without end is nothing that anybody could want to read.
-            self.begun.truncate(MOST as usize);
-            return Vec::new();
-        };
-        let whole: Vec<u8> = self.begun.drain(..=end).collect();
-        String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect()
+        self.lines.take(&bytes)
+    }
+}
+
+/// Makes lines of bytes that come in pieces.
+#[derive(Clone, Debug, Default)]
+pub struct LineCollector {
+    /// The beginning of a line whose end has not come yet, as far as it is kept.
+    begun: Vec<u8>,
+}
+
+impl LineCollector {
+    /// The lines that these bytes complete, as people may see them. The rest of a line that is too long is passed over.
+    pub fn take(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let (part, whole) = piece.strip_suffix(b"\n").map_or((piece, false), |part| (part, true));
+            let room = LONGEST_LINE - self.begun.len();
+            self.begun.extend_from_slice(&part[..part.len().min(room)]);
+            if whole {
+                let line = std::mem::take(&mut self.begun);
+                lines.push(model::text::printable_bytes(line.strip_suffix(b"\r").unwrap_or(&line)));
+            }
+        }
+        lines
     }
 }
 
@@ -94,6 +113,15 @@ mod tests {
         assert_eq!(tail.lines(), Vec::<String>::new());
         std::fs::write(&path, "anew\n").unwrap();
         assert_eq!(tail.lines(), ["anew"], "a shorter file is another one");
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_and_what_comes_behind_it_is_whole() {
+        let mut lines = LineCollector::default();
+        for _ in 0..100 {
+            assert_eq!(lines.take(&[b'x'; 1000]), Vec::<String>::new());
+        }
+        assert_eq!(lines.take(b"y\nnext\n"), ["x".repeat(LONGEST_LINE), "next".to_owned()]);
     }
 
     #[test]

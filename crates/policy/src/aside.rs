@@ -16,6 +16,7 @@
 //! * **Between requests**, a policy that wants nobody there (a quiet window, a request to come that bears less than a switch) is a reason only if
 //!   the requests to come are one as well. Otherwise the next one finds the driver at work for a wait that it would not have had: a graph of 0.6 ms every 2 ms
 //!   paid 200 µs each time.
+//! * A request that is **to be seen alone** (`solo`) is left for whatever that costs: somebody found on the GPU would be what is seen.
 //! * Requests that **follow each other** are waited for as one, a spell: one of 0.6 ms that finds the GPU with somebody else pays half as
 //!   much again, and where requests wait in line a spell has a dozen of them. But only if there are two or more on average: the request for
 //!   which the lever is pulled pays for that about as much as the next one is spared.
@@ -73,6 +74,7 @@ pub fn settle(view: &View, decision: &Decision, seat: u32, off: bool, lever: Nan
     let worth = worth(requests.are_whole, lever);
     let off = match requests.last {
         Some(lasts) => lasts >= worth,
+        None if decision.why == Why::Solo => true,
         None => {
             let lasts = decision.again.since(view.now);
             lasts >= lever && view.latency.iter().any(|tenant| is_worth_leaving_for(tenant, lever))

@@ -18,7 +18,8 @@
 //! * [`aside`]: how one of the isolated domain keeps away, by a lever that has its price
 //! * [`domain`]: which domain and which rung suit a tenant
 //! * [`token`]: which best-effort seat puts work on the GPU next
-//! * [`mod@slice`]: how long the hardware lets a context run before it looks for another
+//! * [`mod@slice`]: how long the hardware lets a context run before it looks for another; [`lease`]: when a best-effort
+//!   tenant gives up its short one
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -31,6 +32,7 @@ pub mod domain;
 pub mod fair;
 pub mod gaps;
 mod grant;
+pub mod lease;
 pub mod slice;
 pub mod slo;
 pub mod solo;

@@ -38,8 +38,9 @@ pub struct Latency {
     pub whole: bool,
     /// When the request in progress must be answered.
     pub deadline: Option<Nanos>,
-    /// Whether the request in progress, or the next one when there is none, was chosen to be seen alone.
-    pub solo: bool,
+    /// The request in progress, or the next one when there is none, was chosen to be seen alone, and is worth waiting for so
+    /// long; zero: it was not.
+    pub solo_wait: Nanos,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,11 @@ pub struct BestEffort {
 }
 
 impl Latency {
+    /// Whether its request, or the next one, is to be seen alone.
+    pub fn is_solo(&self) -> bool {
+        self.solo_wait > Nanos::ZERO
+    }
+
     pub fn is_active(&self) -> bool {
         matches!(self.activity, Activity::Active { .. })
     }

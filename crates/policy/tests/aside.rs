@@ -61,6 +61,16 @@ fn for_requests_without_gaps_the_lever_is_pulled_if_they_last_twice_as_long_as_i
 }
 
 #[test]
+fn a_request_to_be_seen_alone_finds_the_gpu_empty_however_short_it_is() {
+    let next = |solo_wait| vec![Latency { usual: us(50), solo_wait, ..ended(us(200))[0] }];
+    for kind in Kind::ALL {
+        assert!(!aside(&scene(kind, next(Nanos::ZERO)), false).off, "{kind:?}");
+        assert!(aside(&scene(kind, next(us(10_000))), false).off, "{kind:?}");
+        assert!(aside(&scene(kind, next(us(10_000))), true).off, "{kind:?}");
+    }
+}
+
+#[test]
 fn short_requests_that_follow_each_other_are_waited_for_as_one() {
     let spell = |spell| vec![Latency { spell, ..request(us(10), us(400))[0] }];
     assert!(aside(&scene(Kind::Strict, spell(us(4_000))), false).off);

@@ -384,6 +384,14 @@ fn an_objective_that_cannot_be_kept_alone_is_recognised_and_keeps_out_no_more_th
 }
 
 #[test]
+fn an_objective_that_is_kept_can_be_kept_whatever_is_thought_of_alone() {
+    let solo = Some(Typical { p50: us(1_000), p99: us(187_000) });
+    let observed = Typical { p50: us(4_000), p99: us(6_900) };
+    let report = Report { slo: Some(us(20_000)), solo, observed, ..Plant::new(ramp(0)).report(0) };
+    assert_eq!(aim(&report), Aim::Slo(us(20_000)));
+}
+
+#[test]
 fn an_aim_is_the_objective_or_the_tenant_alone() {
     let report = Plant::new(ramp(0)).report(0);
     assert_eq!(aim(&report), Aim::Solo(Typical { p50: us(1_050), p99: us(2_100) }));

@@ -371,16 +371,26 @@ fn a_request_that_is_late_gives_way_to_those_that_can_be_saved_but_not_for_ever(
 
 #[test]
 fn a_request_to_be_seen_alone_is_waited_for_but_not_for_long() {
-    let chosen = Latency { solo: true, ..idle_since(NOW - us(500)) };
+    let chosen = Latency { solo_wait: policy::solo::PATIENCE, ..idle_since(NOW - us(500)) };
     for kind in Kind::ALL {
         let decision = scene(kind, chosen).decide();
         assert_eq!((nobody(decision), decision.again), (Why::Solo, NOW - us(500) + us(10_000)), "{kind:?}");
-        let long_ago = scene(kind, Latency { solo: true, ..idle_since(NOW - us(10_000)) }).decide();
+        let long_ago =
+            scene(kind, Latency { solo_wait: policy::solo::PATIENCE, ..idle_since(NOW - us(10_000)) })
+                .decide();
         assert_eq!(long_ago.why, Why::Idle, "{kind:?}");
+    }
+    // As long as little is known it is waited for longer, but not for as long as a tenant likes.
+    for (wait, until) in [(us(30_000), us(30_000)), (us(9_000_000), us(50_000))] {
+        let decision = scene(Kind::Slo, Latency { solo_wait: wait, ..idle_since(NOW - us(500)) }).decide();
+        assert_eq!((nobody(decision), decision.again), (Why::Solo, NOW - us(500) + until));
     }
     // When it is known when it comes, best-effort work leaves before.
     let next = expected(NOW + us(40), NOW + us(60));
-    let mut expected = scene(Kind::Slo, Latency { solo: true, next, slack: us(500), ..idle_since(us(10)) });
+    let mut expected = scene(
+        Kind::Slo,
+        Latency { solo_wait: policy::solo::PATIENCE, next, slack: us(500), ..idle_since(us(10)) },
+    );
     assert_eq!(expected.decide().who, Who::All);
     expected.best_effort[0].certificate = us(45);
     assert_eq!(nobody(expected.decide()), Why::Solo);
@@ -413,7 +423,10 @@ fn what_may_not_run_beside_a_request_may_run_on_other_sms() {
     assert_eq!((quiet.decide().why, quiet.decide().confined), (Why::Quiet, 50));
     let idle = Scene { latency: vec![latency(1)], ..scene.clone() };
     assert_eq!(idle.decide().confined, 0, "the whole GPU is free");
-    let alone = Scene { latency: vec![Latency { solo: true, ..active(1, us(900)) }], ..scene.clone() };
+    let alone = Scene {
+        latency: vec![Latency { solo_wait: policy::solo::PATIENCE, ..active(1, us(900)) }],
+        ..scene.clone()
+    };
     assert_eq!((alone.decide().why, alone.decide().confined), (Why::Solo, 0));
     assert_eq!(Scene { exclusive: true, ..scene.clone() }.decide().confined, 0, "contexts take turns");
     for kind in [Kind::Strict, Kind::Gaps, Kind::Fair, Kind::Deadline] {

@@ -193,7 +193,7 @@ proptest! {
 
     #[test]
     fn a_request_that_is_to_be_seen_alone_is_alone(scene in any_scene()) {
-        let watched = scene.latency.iter().any(|tenant| tenant.solo && tenant.is_active());
+        let watched = scene.latency.iter().any(|tenant| tenant.is_solo() && tenant.is_active());
         let decision = scene.decide();
         prop_assert!(!watched || (decision.who == Who::Nobody && decision.why == Why::Solo));
     }

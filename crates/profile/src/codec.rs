@@ -68,7 +68,7 @@ fn write_kernel(bytes: &mut Vec<u8>, kernel: &Kernel<&str>) -> Option<()> {
 
 /// Names are shown to people, so nothing that controls a terminal is one.
 fn is_name(name: &str) -> bool {
-    (1..=LONGEST_NAME).contains(&name.len()) && !name.contains(char::is_control)
+    (1..=LONGEST_NAME).contains(&name.len()) && !name.contains(model::text::is_hidden)
 }
 
 /// Each bucket by its distance from the one before.

@@ -35,16 +35,22 @@ pub fn demoted(folder: &Path) -> Vec<Demoted> {
         // Of a file that cannot be read to its end, the lines up to there count.
         let _ = file.take(LONGEST).read_to_end(&mut bytes);
     }
-    String::from_utf8_lossy(&bytes).lines().filter_map(parse).collect()
+    read_lines(&bytes)
+}
+
+/// All lines of these bytes that make sense.
+pub fn read_lines(bytes: &[u8]) -> Vec<Demoted> {
+    String::from_utf8_lossy(bytes).lines().filter_map(parse).collect()
 }
 
 fn parse(line: &str) -> Option<Demoted> {
     let mut words = line.splitn(4, ' ');
-    let code = words.next().filter(|code| code.len() == 32)?;
+    let code =
+        words.next().filter(|code| code.len() == 32 && code.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     let code = u128::from_str_radix(code, 16).ok()?;
     let reason = Word::new(words.next()?)?;
     let when = Nanos(words.next()?.parse::<u64>().ok()?.checked_mul(1_000_000_000)?);
-    let name = words.next().filter(|name| !name.is_empty() && !name.contains(char::is_control))?;
+    let name = words.next().filter(|name| !name.is_empty() && !name.contains(model::text::is_hidden))?;
     Some(Demoted { code, reason, when, name: name.to_owned() })
 }
 
@@ -81,7 +87,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_is_too_odd(line in ".*") {
-            let _ = parse(&line);
+            if let Some(found) = parse(&line) {
+                prop_assert!(!found.name.contains(model::text::is_hidden) && !found.reason.as_str().is_empty());
+            }
         }
     }
 }

@@ -43,7 +43,7 @@
 mod aside;
 mod batch;
 mod codec;
-mod demoted;
+pub mod demoted;
 mod error;
 #[cfg(test)]
 mod examples;

@@ -57,8 +57,7 @@ impl Platform {
 }
 
 fn clean(name: &str) -> String {
-    let printable = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
-    let mut clean: String = name.trim().chars().map(printable).collect();
+    let mut clean = model::text::printable(name.trim());
     clean.truncate(clean.floor_char_boundary(LONGEST));
     clean
 }

@@ -41,11 +41,16 @@ fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Says who the calling thread is, in at most 15 bytes.
+pub fn rename(name: &CStr) {
+    // SAFETY: the name of the calling thread, as a short C string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
 /// What a thread of ours does first: it says who it is, and that it knows what it asks the driver while streams are being
 /// captured. A program's capture forbids much to all threads that did not say so.
 pub fn begin(name: &CStr) {
-    // SAFETY: the name of the calling thread, as a short C string.
-    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    rename(name);
     // Unasked, the kernel lets a sleeper lie for 50 µs more than he wanted: longer than most waits between two looks at a resume.
     // SAFETY: a setting of the calling thread, in nanoseconds.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK.0 as libc::c_ulong) };

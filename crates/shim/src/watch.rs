@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use rustix::fs::{Mode, OFlags};
-use telemetry::{EventLog, Ledger, Note, Stem};
+use telemetry::{EventLog, Ledger, Note, Stem, UnwrittenLedger};
 
 use crate::frames::Frames;
 use crate::lock::Lock;
@@ -89,21 +89,27 @@ fn open(variables: &Variables, version: i32) -> Option<&'static Watch> {
         false => Ledger::create(folder, stem, command),
     });
     let events = match (folder, &public) {
-        (Some(folder), Some(Ok(_))) if variables.events => tenancy::event_log(folder, stem),
+        (Some(folder), Some(Ok(_))) if variables.events => Some(tenancy::event_log(folder, stem)),
         _ => None,
     };
-    let ledger = match public {
-        Some(Ok(ledger)) => ledger,
-        Some(Err(error)) => {
+    let ledger = match (public, folder) {
+        (Some(Ok(ledger)), _) => ledger,
+        (Some(Err(error)), Some(folder)) => {
+            UnwrittenLedger::tell(folder, &error);
             say!("{error}; this process will be missing from the report");
             Ledger::private().ok()?
         }
-        None => Ledger::private().ok()?,
+        _ => Ledger::private().ok()?,
     };
+    if let Some(Err(error)) = &events {
+        ledger.note(Note::NoEvents);
+        say!("{error}; this process will be missing from traces");
+    }
     match next::behind() {
         Some(path) => ledger.driver(path.to_bytes(), version),
         None => ledger.note(Note::NoDriver),
     }
+    let events = events.and_then(Result::ok);
     arena::place(Watch { ledger, events, frames: Frames::new(variables.may_ask_in_vain)? })
 }
 

@@ -5,9 +5,10 @@
 //! thing that is simpler than in the product is how a place is recognised: by its number in the request, where the product
 //! goes by the kernels before it.
 
-use forecast::{Arrivals, Recent, Solo};
+use forecast::{Arrivals, Recent, Sighting, Solo, SoloProfile};
 use model::{Class, Dials, Domain, Forecast, Kind, Nanos};
 use policy::slo::{Aim, Report, State, Typical, aim, slack, tune};
+use policy::solo::{LEARNING_PATIENCE, PATIENCE};
 use policy::{BestEffort, Decision, Latency, View, Who, Why, aside};
 
 use crate::token::Token;
@@ -162,7 +163,11 @@ impl Known {
             spell: self.arrivals.spell(),
             whole: facts.calls <= aside::WHOLE,
             deadline: facts.due.zip(facts.slo).map(|(due, slo)| due + slo),
-            solo: self.alone,
+            solo_wait: match self.alone {
+                true if self.solo.is_learning() => LEARNING_PATIENCE,
+                true => PATIENCE,
+                false => Nanos::ZERO,
+            },
         }
     }
 
@@ -223,18 +228,16 @@ impl Known {
     }
 
     fn summary(&mut self, facts: &Facts, others: &Others) -> Report {
-        let typical = |sketch: &forecast::Sketch| {
-            Some(Typical { p50: sketch.quantile(500)?, p99: sketch.quantile(990)? })
-        };
-        let known = self.solo.slowdown().is_some();
+        let (all, profile) = (self.solo.all(), self.solo.profile());
+        let observed = all.quantile(500).zip(all.quantile(990));
         self.lull = self.arrivals.lull();
         self.median = self.solo.all().quantile(500).unwrap_or_default();
-        self.usual = self.solo.alone().quantile(900).unwrap_or_default();
+        self.usual = profile.map_or(Nanos::ZERO, |profile| profile.p90);
         Report {
             requests: std::mem::take(&mut self.requests),
             missed: std::mem::take(&mut self.missed),
-            observed: typical(self.solo.all()).unwrap_or_default(),
-            solo: typical(self.solo.alone()).filter(|_| known),
+            observed: observed.map(|(p50, p99)| Typical { p50, p99 }).unwrap_or_default(),
+            solo: profile.map(|SoloProfile { p50, p99, .. }| Typical { p50, p99 }),
             slo: facts.slo,
             tolerance: TOLERANCE,
             best_effort: others.best_effort,
@@ -285,7 +288,8 @@ impl Scheduler for Ebb {
         // How long it waited in line before, nobody sees who only sees its work.
         let took = end.end.since(end.start);
         known.missed += u32::from(known.report.and_then(|report| report.slo).is_some_and(|slo| took > slo));
-        known.solo.observe(took, end.alone);
+        // What a simulated request does it does every time: nothing is loaded, nothing allocated.
+        known.solo.observe(end.end, Sighting { took, alone: end.alone, warm_up: false });
         known.arrivals.ended(end.end);
         (known.ended, known.expected) = (Some(end.end), None);
         known.active = false;

@@ -8,8 +8,13 @@ use common::{
 use model::{Kind, Nanos};
 use sim::{Ebb, Hand, Kernel, Log, Sharing, Switch, World};
 
+/// No request is kept alone: in worlds of seconds that would be most of what happens.
+fn none_alone() -> Hand {
+    Hand { solo_share: Some(0), ..Hand::default() }
+}
+
 fn confined(share: u32) -> Ebb {
-    Ebb::by_hand(Kind::Slo, Hand { confine: Some(share), ..Hand::default() })
+    Ebb::by_hand(Kind::Slo, Hand { confine: Some(share), ..none_alone() })
 }
 
 /// Requests of a millisecond for half of the time, none of which waits for another, beside a training that never lets the GPU idle and
@@ -36,7 +41,8 @@ fn objective(world: &World) -> Nanos {
 #[test]
 fn where_there_is_room_work_on_half_of_the_sms_gets_more_and_the_objective_is_kept() {
     let world = requests_beside_training(Sharing::Shared, 25);
-    let (none, half) = (play(&world, confined(0)), play(&world, confined(50)));
+    let by_hand = |share| Ebb::by_hand(Kind::Slo, Hand { confine: Some(share), ..Hand::default() });
+    let (none, half) = (play(&world, by_hand(0)), play(&world, by_hand(50)));
     let more = busy(&half, "training") / busy(&none, "training");
     assert!(more > 1.15, "{more:.3} times as much");
     let (slow, fast) = (p99(&half, "requests"), p99(&none, "requests"));
@@ -57,7 +63,7 @@ fn the_controller_finds_that_by_itself() {
 #[test]
 fn near_the_time_alone_the_controller_never_confines() {
     let world = requests_beside_training(Sharing::Shared, 12);
-    let free = play(&world, Ebb::by_hand(Kind::Slo, Hand::default()));
+    let free = play(&world, Ebb::by_hand(Kind::Slo, none_alone()));
     assert!(free == play(&world, confined(0)), "it is as if there were no such thing");
     assert!(busy(&free, "training") > 0.0);
 }

@@ -5,9 +5,9 @@ mod common;
 use common::{
     alone, eager, ebb, every, ms, p99, persistent, play, request, tenant, training, us, waves, work, world,
 };
-use model::{Kind, Nanos};
+use model::{Dials, Kind, Nanos};
 use sim::rivals::{Fikit, Hummingbird, Reef, Rival, Tally};
-use sim::{Log, Sharing, World};
+use sim::{Ebb, Log, Sharing, World};
 
 /// A request bound by its launches: a gap of 80 µs after each of its kernels; beside kernels of 2 ms in blocks of 10 µs.
 fn bubbles() -> World {
@@ -71,7 +71,8 @@ fn fikit_fills_gaps_with_whole_kernels_that_fit_and_with_no_others() {
 fn tally_never_uses_gaps_below_its_threshold() {
     let world = bubbles();
     let tally = play(&world, Tally);
-    let gaps = play(&world, ebb(Kind::Gaps));
+    // No request is kept alone: in a world of seconds that would be most of what happens.
+    let gaps = play(&world, Ebb::new(Dials { kind: Kind::Gaps, solo_share: 0, ..Dials::default() }));
     assert_eq!(tenant(&tally, "requests").gaps.used, Nanos::ZERO);
     let used = tenant(&gaps, "requests").gaps;
     assert!(used.filled * 10 > used.seen * 8, "{used:?}");

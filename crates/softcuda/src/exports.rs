@@ -70,8 +70,9 @@ cuda_abi::for_each_function!(export_each);
 
 /// The one symbol that no driver of NVIDIA's has: controls on all contexts of the calling process, for a library in
 /// front of this one, which knows a software GPU by it. `operation` is 0 to count the contexts, 1 for the timeslice in
-/// nanoseconds, 2 to set it to `value`, 3 to preempt, 4 to disable, 5 to enable; what is set holds for later contexts,
-/// too. The answer, if it has a place to go, is the timeslice for 1 and the number of contexts for all others.
+/// nanoseconds, 2 to set it to `value`, 3 to preempt, 4 to disable, 5 to enable, 6 for a new descriptor of a file on which
+/// tenants of the card meet (`value` 0: the lock, 1: the queue before it); what is set holds for later contexts, too. The
+/// answer, if it has a place to go, is the timeslice for 1, the descriptor for 6, and the number of contexts for all others.
 ///
 /// # Safety
 /// `answer` is null or a place for a number.

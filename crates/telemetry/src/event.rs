@@ -59,6 +59,8 @@ pub enum What {
     Seated { class: Class, domain: Domain },
     /// Its daemon is gone.
     Left,
+    /// It has another timeslice; `lengthened` because nothing got done with the short one.
+    Sliced { slice: Nanos, lengthened: bool },
 }
 
 /// The words of an event by name.
@@ -124,6 +126,7 @@ impl Event {
                 parts(17, u16::from(class == Class::Latency), u32::from(domain == Domain::Shared), 0)
             }
             What::Left => parts(18, 0, 0, 0),
+            What::Sliced { slice, lengthened } => parts(19, lengthened.into(), 0, slice.0),
         }
     }
 }
@@ -160,6 +163,7 @@ impl Parts {
                 domain: if self.number != 0 { Domain::Shared } else { Domain::Isolated },
             },
             18 => What::Left,
+            19 => What::Sliced { slice: span, lengthened: self.small != 0 },
             _ => return None,
         })
     }
@@ -220,6 +224,7 @@ mod tests {
                 domain: if shared { Domain::Shared } else { Domain::Isolated },
             }),
             Just(What::Left),
+            (span(), any::<bool>()).prop_map(|(slice, lengthened)| What::Sliced { slice, lengthened }),
         ]
     }
 

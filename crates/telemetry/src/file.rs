@@ -79,7 +79,7 @@ fn map_file(path: &CStr, bytes: usize, flags: MapFlags) -> Result<*mut u8, Errno
 }
 
 /// Gives the file all its blocks now, so that no later store can find the disk full.
-fn reserve(file: &OwnedFd, bytes: usize) -> Result<(), Errno> {
+pub(crate) fn reserve(file: &OwnedFd, bytes: usize) -> Result<(), Errno> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes as u64) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
         other => return other,

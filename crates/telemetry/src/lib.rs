@@ -14,7 +14,7 @@
 //!
 //! * [`Counter`], [`Note`]: what can be counted and what can be said
 //! * [`Ledger`]: the writer
-//! * [`Reading`]: the reader
+//! * [`Reading`]: the reader; [`UnwrittenLedger`]: who could not make one
 //! * [`Event`], [`What`]: something that happened; [`EventLog`]: the writer of them, [`EventReader`]: the reader
 //!
 //! Inside: `ring` (how a slot is published, tried in every order by `models`), `rings` (which ring a thread writes into), `shard`
@@ -36,6 +36,9 @@ mod ring;
 mod rings;
 mod shard;
 mod sync;
+#[cfg(all(any(test, feature = "trials"), not(loom)))]
+pub mod trials;
+mod unwritten;
 
 pub use counter::{AllocationKind, CopyKind, Counter, LaunchKind, ModuleKind, StreamKind};
 pub use error::Error;
@@ -47,3 +50,4 @@ pub use log::{COURSE, EventLog, LAUNCHES, POSTS};
 pub use note::Note;
 pub use poll::{EventReader, Polled};
 pub use reading::{KernelReading, Reading};
+pub use unwritten::UnwrittenLedger;

@@ -22,10 +22,12 @@ pub enum Note {
     ProfileSetAside,
     /// A limit of memory in the environment could not be understood.
     LimitIgnored,
+    /// The event log could not be made.
+    NoEvents,
 }
 
 impl Note {
-    pub const ALL: [Note; 9] = [
+    pub const ALL: [Note; 10] = [
         Note::HooksOff,
         Note::OpenedByPath,
         Note::NoDriver,
@@ -35,6 +37,7 @@ impl Note {
         Note::ConditionalGraphs,
         Note::ProfileSetAside,
         Note::LimitIgnored,
+        Note::NoEvents,
     ];
 
     /// For programs.
@@ -49,6 +52,7 @@ impl Note {
             Note::ConditionalGraphs => "conditional_graphs",
             Note::ProfileSetAside => "profile_set_aside",
             Note::LimitIgnored => "limit_ignored",
+            Note::NoEvents => "no_events",
         }
     }
 
@@ -73,6 +77,9 @@ impl Note {
             }
             Note::LimitIgnored => {
                 "a limit of memory in its environment could not be understood, and was ignored"
+            }
+            Note::NoEvents => {
+                "its event log could not be written (the disk may be full), so `ebb trace` does not show it"
             }
         }
     }

@@ -72,7 +72,7 @@ impl EventReader {
         }
     }
 
-    fn begin(file: File) -> std::io::Result<Result<EventReader, &'static str>> {
+    pub(crate) fn begin(file: File) -> std::io::Result<Result<EventReader, &'static str>> {
         let mut bytes = [0; size_of::<Header>()];
         file.read_exact_at(&mut bytes, 0)?;
         let half = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
@@ -157,9 +157,10 @@ impl EventReader {
     }
 }
 
-const LAUNCH_HEADS: usize = offset_of!(Layout, launches) + offset_of!(Rings<SHARDS, RINGS, RING>, heads);
+pub(crate) const LAUNCH_HEADS: usize =
+    offset_of!(Layout, launches) + offset_of!(Rings<SHARDS, RINGS, RING>, heads);
 const LAUNCH_SLOTS: usize = offset_of!(Layout, launches) + offset_of!(Rings<SHARDS, RINGS, RING>, slots);
-const COURSE_HEAD: usize = offset_of!(Layout, course) + offset_of!(Ring<COURSE>, head);
+pub(crate) const COURSE_HEAD: usize = offset_of!(Layout, course) + offset_of!(Ring<COURSE>, head);
 
 /// So many heads from here on.
 fn heads<const COUNT: usize>(file: &File, at: usize) -> std::io::Result<[u64; COUNT]> {
@@ -182,7 +183,8 @@ impl Cursor {
         }
         let oldest = head.saturating_sub(self.slots as u64);
         if oldest > self.next {
-            polled.lost += if first { 0 } else { oldest - self.next };
+            // A number that somebody made up may be as large as there are.
+            polled.lost = polled.lost.saturating_add(if first { 0 } else { oldest - self.next });
             self.next = oldest;
         }
         while self.next < head {
@@ -224,8 +226,8 @@ impl Cursor {
                     self.awaited = Some(self.next);
                     return Ok(false);
                 }
-                Found::NotYet => polled.lost += 1,
-                Found::Gone => polled.lost += u64::from(!first),
+                Found::NotYet => polled.lost = polled.lost.saturating_add(1),
+                Found::Gone => polled.lost = polled.lost.saturating_add(u64::from(!first)),
             }
             self.next += 1;
         }
@@ -244,8 +246,7 @@ fn text(bytes: &[u8], at: usize) -> String {
     let start = at + offset_of!(Text<0>, bytes);
     let room = crate::log::NAME_BYTES;
     let text = bytes[start..start + room].get(..length).unwrap_or_default();
-    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    String::from_utf8_lossy(text).chars().map(printable).collect()
+    model::text::printable_bytes(text)
 }
 
 #[cfg(test)]

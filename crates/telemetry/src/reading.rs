@@ -209,8 +209,7 @@ impl Bytes<'_> {
         let length = self.half(at) as usize;
         let start = at + offset_of!(Text<0>, bytes);
         let text = self.0.get(start..start.saturating_add(length)).unwrap_or_default();
-        let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-        String::from_utf8_lossy(text).chars().map(printable).collect()
+        model::text::printable_bytes(text)
     }
 }
 

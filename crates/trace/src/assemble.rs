@@ -301,6 +301,10 @@ impl Telling<'_> {
                 }
                 What::Seated { class, domain } => (format!("seated: {class}, {domain} domain"), Vec::new()),
                 What::Left => ("the daemon is gone".to_owned(), Vec::new()),
+                What::Sliced { slice, lengthened } => {
+                    let why = if lengthened { ", lengthened: nothing got done" } else { "" };
+                    (format!("timeslice {slice}{why}"), vec![("slice_ns", slice.0.into())])
+                }
                 What::Raised => ("stops others".to_owned(), Vec::new()),
                 _ => continue,
             };

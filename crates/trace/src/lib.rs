@@ -27,6 +27,8 @@ mod proto;
 mod source;
 mod states;
 pub mod story;
+#[cfg(any(test, feature = "trials"))]
+pub mod trials;
 
 pub use assemble::assemble;
 pub use source::Source;

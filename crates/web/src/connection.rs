@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::Response;
+use crate::places::{Place, VisitPhase};
 use crate::request::{Method, Refusal, Request};
 use crate::response::{Next, Stream};
 use crate::server::Door;
@@ -16,7 +17,7 @@ use crate::wire::Wire;
 /// How long a request may take to arrive.
 const TO_ASK: Duration = Duration::from_secs(5);
 /// How long an answer may take to be read.
-const TO_READ: Duration = Duration::from_secs(30);
+const TO_READ: Duration = Duration::from_secs(10);
 /// How long a piece of an answer that goes on may take to be read.
 const TO_FOLLOW: Duration = Duration::from_secs(10);
 /// How long is waited for a piece before is looked whether the server has ended.
@@ -28,20 +29,25 @@ const SIGN: &str = ":\n\n";
 /// How long is waited for a peer that goes on sending.
 const TO_END: Duration = Duration::from_millis(500);
 
-pub fn serve(stream: TcpStream, door: &Door) {
+pub fn serve(stream: Arc<TcpStream>, place: &Place, door: &Door) {
     let mut wire = Wire::new(stream, TO_ASK);
     // Who does not hear the answer does without.
     let _ = match &door.tls {
-        None => converse(&mut wire, |wire| wire, door),
-        Some(config) => converse_in_secret(&mut wire, config.clone(), door),
+        None => converse(&mut wire, |wire| wire, place, door),
+        Some(config) => converse_in_secret(&mut wire, config.clone(), place, door),
     };
     wire.finish(TO_END);
 }
 
-fn converse_in_secret(wire: &mut Wire, config: Arc<ServerConfig>, door: &Door) -> io::Result<()> {
+fn converse_in_secret(
+    wire: &mut Wire,
+    config: Arc<ServerConfig>,
+    place: &Place,
+    door: &Door,
+) -> io::Result<()> {
     let mut connection = ServerConnection::new(config).map_err(io::Error::other)?;
     let mut stream = rustls::Stream::new(&mut connection, wire);
-    converse(&mut stream, |stream| &mut *stream.sock, door)?;
+    converse(&mut stream, |stream| &mut *stream.sock, place, door)?;
     stream.conn.send_close_notify();
     stream.conn.write_tls(&mut stream.sock).map(drop)
 }
@@ -50,9 +56,14 @@ fn converse_in_secret(wire: &mut Wire, config: Arc<ServerConfig>, door: &Door) -
 fn converse<S: Read + Write>(
     stream: &mut S,
     wire: impl Fn(&mut S) -> &mut Wire,
+    place: &Place,
     door: &Door,
 ) -> io::Result<()> {
     let asked = Request::read(stream);
+    // Who lost the place to somebody else has lost the connection as well.
+    if !place.enter(VisitPhase::Answering) {
+        return Ok(());
+    }
     let (response, method) = match asked {
         Ok(request) => (door.answer(&request), request.method),
         Err(Refusal::Gone) => return Ok(()),
@@ -60,15 +71,13 @@ fn converse<S: Read + Write>(
     };
     wire(stream).allow(TO_READ);
     let goes_on = response.stream.is_some() && method == Method::Get;
-    let Some(place) = door.place_for(goes_on) else {
+    if !place.enter(if goes_on { VisitPhase::Following } else { VisitPhase::Reading }) {
         let sentence = "As many watch as may; close another page.";
         return send(stream, &Response::because(503, sentence), method);
-    };
+    }
     send(stream, &response, method)?;
     let Some(mut following) = response.stream.filter(|_| goes_on) else { return Ok(()) };
-    let said = follow(stream, wire, following.as_mut(), door);
-    drop(place);
-    said
+    follow(stream, wire, following.as_mut(), door)
 }
 
 /// Sends what comes, for as long as there is a reader and a server.

@@ -10,8 +10,8 @@ use thiserror::Error;
 pub enum Error {
     #[error("{address} cannot be listened on ({source}); name another with `listen` under [metrics]")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("{} cannot be read ({source})", .path.display())]
-    File { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Secret(#[from] installation::Error),
     #[error("{}:{line}: {reason}", .path.display())]
     Passwords { path: PathBuf, line: usize, reason: &'static str },
     #[error("{}: {reason}", .path.display())]

@@ -1,7 +1,7 @@
 //! What was asked: the head of a request and what it brings, read with bounds.
 
 use std::io::Read;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A head is no longer than this. Browsers send about a tenth of it.
 const LONGEST: usize = 8 * 1024;
@@ -138,13 +138,39 @@ impl Request {
     pub fn is_for_loopback(&self) -> bool {
         // Readers older than the header are no browsers.
         let Some(host) = &self.host else { return true };
-        let name = match host.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => host.split(':').next().unwrap_or_default(),
-        };
-        name.eq_ignore_ascii_case("localhost")
-            || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        named(host).is_some_and(|name| match name {
+            HostName::Word(word) => word.eq_ignore_ascii_case("localhost"),
+            HostName::Address(address) => address.is_loopback(),
+        })
     }
+}
+
+/// A machine, as a header names it.
+enum HostName<'a> {
+    Word(&'a str),
+    Address(IpAddr),
+}
+
+/// The machine that a `Host` names, if the header is nothing but a name or an address, and a port. What stands in it besides, such as
+/// `localhost:80@elsewhere`, others would read as another machine.
+fn named(host: &str) -> Option<HostName<'_>> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (inside, behind) = rest.split_once(']')?;
+            let address = HostName::Address(inside.parse::<Ipv6Addr>().ok()?.into());
+            (address, if behind.is_empty() { None } else { Some(behind.strip_prefix(':')?) })
+        }
+        None => {
+            let (name, port) = host.split_once(':').map_or((host, None), |(name, port)| (name, Some(port)));
+            let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+            if name.is_empty() || !name.bytes().all(is_letter) {
+                return None;
+            }
+            (name.parse::<Ipv4Addr>().map_or(HostName::Word(name), |v4| HostName::Address(v4.into())), port)
+        }
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    port.is_none_or(is_port).then_some(name)
 }
 
 #[cfg(test)]
@@ -214,6 +240,28 @@ mod tests {
         }
         for other in ["example.com", "localhost.example.com:9463", "10.0.0.1", "[fe80::1]", "[", "", ":80"] {
             assert!(!host(other).is_for_loopback(), "{other}");
+        }
+        let more_than_a_machine = [
+            "localhost:80@evil",
+            "localhost:80@evil.example:80",
+            "user@localhost",
+            "localhost:",
+            "localhost:+80",
+            "localhost:65536",
+            "localhost:80:80",
+            "localhost/evil",
+            "localhost evil",
+            "localhost#",
+            "127.0.0.1.evil",
+            "127.0.0.1:80@evil",
+            "[::1]evil",
+            "[::1]:80@evil",
+            "[::1]@evil",
+            "[127.0.0.1]",
+            "::1",
+        ];
+        for odd in more_than_a_machine {
+            assert!(!host(odd).is_for_loopback(), "{odd}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -15,12 +15,10 @@ use rustix::io::Errno;
 use rustls::ServerConfig;
 
 use crate::access::Access;
+use crate::peer::PeerName;
+use crate::places::Places;
 use crate::{Error, Method, Pages, Request, Response, connection, tls};
 
-/// More at once are turned away. Each has a thread and little else.
-const CONNECTIONS: usize = 32;
-/// Of those, so many may be answers that go on: there is always room for who asks and leaves.
-const STREAMS: usize = 16;
 const STACK: usize = 256 * 1024;
 /// How long nobody is let in when the system has no room.
 const BREATH: Duration = Duration::from_millis(100);
@@ -41,18 +39,12 @@ pub struct Door {
     loopback: bool,
     access: Option<Access>,
     pub tls: Option<Arc<ServerConfig>>,
-    streams: Arc<AtomicUsize>,
     ending: AtomicBool,
 }
 
 impl Door {
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
-    }
-
-    /// A place for an answer that goes on, if there is one; who wants none has it.
-    pub fn place_for(&self, stream: bool) -> Option<Option<Place>> {
-        if stream { Place::take(&self.streams, STREAMS).map(Some) } else { Some(None) }
     }
 
     pub fn answer(&self, request: &Request) -> Response {
@@ -91,8 +83,7 @@ impl Server {
         let address = listener.local_addr().map_err(refused)?;
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?);
         let loopback = address.ip().is_loopback();
-        let (streams, ending) = (Arc::default(), AtomicBool::new(false));
-        let door = Arc::new(Door { pages, loopback, access, tls, streams, ending });
+        let door = Arc::new(Door { pages, loopback, access, tls, ending: AtomicBool::new(false) });
         let (heard, entry) = (stop.clone(), door.clone());
         let thread = thread::Builder::new().name("ebb-web".to_owned());
         let thread = thread.spawn(move || let_in(&listener, &heard, &entry))?;
@@ -116,7 +107,7 @@ impl Drop for Server {
 }
 
 fn let_in(listener: &TcpListener, stop: &OwnedFd, door: &Arc<Door>) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let places = Places::default();
     loop {
         let mut both = [PollFd::new(listener, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
         match poll(&mut both, None) {
@@ -125,7 +116,7 @@ fn let_in(listener: &TcpListener, stop: &OwnedFd, door: &Arc<Door>) {
             Err(_) => thread::sleep(BREATH),
         }
         match listener.accept() {
-            Ok((stream, _)) => attend(stream, &open, door),
+            Ok((stream, peer)) => attend(stream, peer, &places, door),
             Err(error) if is_passing(&error) => {}
             // No descriptors, say. It is not made better by trying at once.
             Err(_) => thread::sleep(BREATH),
@@ -138,34 +129,14 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionAborted)
 }
 
-/// Serves a connection in a thread of its own, or closes it where there are too many.
-fn attend(stream: TcpStream, open: &Arc<AtomicUsize>, door: &Arc<Door>) {
+/// Serves a connection in a thread of its own, or closes it where no place can be had.
+fn attend(stream: TcpStream, peer: SocketAddr, places: &Places, door: &Arc<Door>) {
     // What is accepted may have inherited that it does not wait.
-    if stream.set_nonblocking(false).is_err() {
-        return;
-    }
-    let Some(place) = Place::take(open, CONNECTIONS) else { return };
+    let (Ok(()), Ok(own)) = (stream.set_nonblocking(false), stream.local_addr()) else { return };
+    let stream = Arc::new(stream);
+    let Some(place) = places.take(PeerName::of(own, peer), &stream) else { return };
     let door = door.clone();
-    let serve = move || {
-        let _place = place;
-        connection::serve(stream, &door);
-    };
+    let serve = move || connection::serve(stream, &place, &door);
     // Where there can be no thread the connection closes, and the place is free again.
     let _ = thread::Builder::new().name("ebb-web-reader".to_owned()).stack_size(STACK).spawn(serve);
-}
-
-/// One of those that there may be.
-pub struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(taken: &Arc<AtomicUsize>, most: usize) -> Option<Place> {
-        let place = (taken.fetch_add(1, Ordering::Relaxed), Place(taken.clone()));
-        (place.0 < most).then_some(place.1)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }

@@ -8,6 +8,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::Error;
+use installation::secret::{self, SecretReaders};
 
 /// A certificate and its key, ready to be used.
 pub fn read(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Error> {
@@ -18,7 +19,8 @@ pub fn read(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Error> 
     if chain.is_empty() {
         return Err(wrong(certificate, "there is no certificate in it".to_owned()));
     }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error.to_string()))?;
+    let private = secret::read(key, SecretReaders::OwnerAndGroup)?;
+    let private = PrivateKeyDer::from_pem_slice(&private).map_err(|error| wrong(key, error.to_string()))?;
     // Named here: another part of the program must not decide it for us.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)

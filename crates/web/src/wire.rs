@@ -5,16 +5,17 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
 pub struct Wire {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     deadline: Instant,
 }
 
 impl Wire {
-    pub fn new(stream: TcpStream, patience: Duration) -> Wire {
+    pub fn new(stream: Arc<TcpStream>, patience: Duration) -> Wire {
         Wire { stream, deadline: Instant::now() + patience }
     }
 
@@ -41,17 +42,17 @@ impl Wire {
 impl Read for Wire {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(Some(self.left()?))?;
-        self.stream.read(buffer)
+        (&*self.stream).read(buffer)
     }
 }
 
 impl Write for Wire {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(Some(self.left()?))?;
-        self.stream.write(bytes)
+        (&*self.stream).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        (&*self.stream).flush()
     }
 }

@@ -1,11 +1,11 @@
 //! Requests and replies as bytes. What comes from outside is an allegation: decoding accepts what encoding gives, and
 //! says of everything else what is wrong with it.
 
-use model::{Bytes, Class, Nanos};
+use model::{Bytes, Class, Domain, Nanos};
 
 use crate::board::{Gpu, Place};
 use crate::layout::{self, SEATS};
-use crate::terms::{HIGHEST_PRIORITY, HIGHEST_WEIGHT};
+use crate::terms::{HIGHEST_PRIORITY, HIGHEST_WEIGHT, Terms};
 use crate::text::Label;
 
 pub use crate::layout::{NAME_BYTES, PROGRAM_BYTES};
@@ -14,11 +14,13 @@ const MAGIC: [u8; 4] = *b"ebb1";
 const REGISTER: u32 = 1;
 const GRANTED: u32 = 2;
 const REFUSED: u32 = 3;
+const NEW_TERMS: u32 = 4;
 
 /// Magic, version, kind.
 const HEAD: usize = 12;
 pub const REQUEST_BYTES: usize = HEAD + 16 + 4 + 4 + 4 + 8 + 8 + 8 + 1 + NAME_BYTES + 1 + PROGRAM_BYTES;
-pub const REPLY_BYTES: usize = HEAD + 4 + 4 + 4 + 4 + 8;
+const TERMS_BYTES: usize = 4 + 4 + 4 + 4 + 8 + 8;
+pub const REPLY_BYTES: usize = HEAD + TERMS_BYTES + 4 + 4 + 4 + 4 + 8;
 
 /// What a tenant asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,21 +45,27 @@ pub struct Registration {
     pub program: Label<PROGRAM_BYTES>,
 }
 
-/// What the daemon answers.
+/// What the daemon says on a tenant's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Comes with the board's file.
+    /// The answer to a registration; comes with the board's file.
     Granted(Granted),
+    /// The answer to a registration, and the end of the connection.
     Refused(Reason),
+    /// Later, without a question: other terms hold from now on.
+    NewTerms(Terms),
 }
 
+/// What a tenant goes by. The board has a copy of some of it, which everybody at the board can write: that copy is advice for
+/// others, and never tells a tenant anything about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
     pub place: Place,
-    /// The class it got,
-    pub class: Class,
-    /// which is lower than it asked for, or its weight or priority is.
+    pub terms: Terms,
+    /// Whether class, weight or priority are lower than was asked for.
     pub lowered: bool,
+    /// How contexts share the GPU, for as long as the seat is the tenant's.
+    pub domain: Domain,
     /// Another number for each daemon, so that a tenant knows a new one.
     pub generation: u64,
 }
@@ -77,6 +85,12 @@ pub enum Reason {
     NotUnderstood,
     #[error("it failed")]
     Failed,
+    #[error(
+        "this process has not shown that it may use the GPU (its device file must be open for reading and writing)"
+    )]
+    NoAccess,
+    #[error("the GPU is none of this machine's, as far as the daemon can see")]
+    UnknownGpu,
     #[error("for a reason that this version does not know ({0})")]
     Other(u32),
 }
@@ -141,8 +155,8 @@ impl Request {
             version: layout::VERSION,
             gpu: Gpu(from.take()?),
             class: class_of(from.u32()?)?,
-            weight: Some(from.u32()?).filter(|w| (1..=HIGHEST_WEIGHT).contains(w)).ok_or(Malformed::Value)?,
-            priority: Some(from.u32()?).filter(|p| *p <= HIGHEST_PRIORITY).ok_or(Malformed::Value)?,
+            weight: from.weight()?,
+            priority: from.priority()?,
             slo: Some(Nanos(from.u64()?)).filter(|slo| *slo != Nanos::ZERO),
             memory: Some(Bytes(from.u64()?)).filter(|memory| *memory != Bytes::ZERO),
             tenant: from.u64()?,
@@ -159,11 +173,16 @@ impl Reply {
         match self {
             Reply::Granted(it) => {
                 to.head(layout::VERSION, GRANTED);
+                to.terms(&it.terms);
                 to.put(&u32::from(it.place.seat).to_le_bytes());
                 to.put(&it.place.generation.to_le_bytes());
-                to.put(&class_number(it.class).to_le_bytes());
                 to.put(&u32::from(it.lowered).to_le_bytes());
+                to.put(&u32::from(it.domain == Domain::Shared).to_le_bytes());
                 to.put(&it.generation.to_le_bytes());
+            }
+            Reply::NewTerms(terms) => {
+                to.head(layout::VERSION, NEW_TERMS);
+                to.terms(terms);
             }
             Reply::Refused(reason) => {
                 to.head(layout::VERSION, REFUSED);
@@ -183,31 +202,37 @@ impl Reply {
         match kind {
             GRANTED => {
                 from.whole(bytes, REPLY_BYTES)?;
+                let terms = from.terms()?;
                 let seat = u16::try_from(from.u32()?).ok().filter(|seat| usize::from(*seat) < SEATS);
                 let seat = seat.ok_or(Malformed::Value)?;
                 let place = Place { seat, generation: from.u32()? };
-                let class = class_of(from.u32()?)?;
-                let lowered = match from.u32()? {
-                    0 => false,
-                    1 => true,
-                    _ => return Err(Malformed::Value),
-                };
-                Ok(Reply::Granted(Granted { place, class, lowered, generation: from.u64()? }))
+                let lowered = from.flag()?;
+                let domain = if from.flag()? { Domain::Shared } else { Domain::Isolated };
+                Ok(Reply::Granted(Granted { place, terms, lowered, domain, generation: from.u64()? }))
             }
             REFUSED => Ok(Reply::Refused(Reason::of(from.u32()?))),
+            NEW_TERMS => {
+                from.whole(bytes, REPLY_BYTES)?;
+                let terms = from.terms()?;
+                // One way to say a thing: what is not used is empty.
+                let empty = from.rest.iter().all(|&byte| byte == 0);
+                empty.then_some(Reply::NewTerms(terms)).ok_or(Malformed::Value)
+            }
             other => Err(Malformed::Kind(other)),
         }
     }
 }
 
 impl Reason {
-    const KNOWN: [Reason; 6] = [
+    const KNOWN: [Reason; 8] = [
         Reason::Version,
         Reason::Full,
         Reason::TooMany,
         Reason::NotAllowed,
         Reason::NotUnderstood,
         Reason::Failed,
+        Reason::NoAccess,
+        Reason::UnknownGpu,
     ];
 
     fn number(self) -> u32 {
@@ -259,6 +284,15 @@ impl<const N: usize> Writer<N> {
         self.put(&kind.to_le_bytes());
     }
 
+    fn terms(&mut self, terms: &Terms) {
+        self.put(&class_number(terms.class).to_le_bytes());
+        self.put(&terms.weight.to_le_bytes());
+        self.put(&terms.priority.to_le_bytes());
+        self.put(&u32::from(terms.paused).to_le_bytes());
+        self.put(&terms.slo.map_or(0, |slo| slo.0).to_le_bytes());
+        self.put(&terms.memory.map_or(0, |memory| memory.0).to_le_bytes());
+    }
+
     /// Always in its full width, so that all messages of a kind are of one length.
     fn label<const M: usize>(&mut self, text: &Label<M>) {
         let (text, mut padded) = (text.as_bytes(), [0; M]);
@@ -285,6 +319,35 @@ impl Reader<'_> {
 
     fn u64(&mut self) -> Result<u64, Malformed> {
         Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    fn flag(&mut self) -> Result<bool, Malformed> {
+        match self.u32()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed::Value),
+        }
+    }
+
+    fn weight(&mut self) -> Result<u32, Malformed> {
+        let weight = self.u32()?;
+        (1..=HIGHEST_WEIGHT).contains(&weight).then_some(weight).ok_or(Malformed::Value)
+    }
+
+    fn priority(&mut self) -> Result<u32, Malformed> {
+        let priority = self.u32()?;
+        (priority <= HIGHEST_PRIORITY).then_some(priority).ok_or(Malformed::Value)
+    }
+
+    fn terms(&mut self) -> Result<Terms, Malformed> {
+        Ok(Terms {
+            class: class_of(self.u32()?)?,
+            weight: self.weight()?,
+            priority: self.priority()?,
+            paused: self.flag()?,
+            slo: Some(Nanos(self.u64()?)).filter(|slo| *slo != Nanos::ZERO),
+            memory: Some(Bytes(self.u64()?)).filter(|memory| *memory != Bytes::ZERO),
+        })
     }
 
     fn peek(&self) -> Option<u32> {

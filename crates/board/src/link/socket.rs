@@ -13,8 +13,9 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
+use super::descriptor::OwnDescriptor;
 use super::message::{Granted, Malformed, REPLY_BYTES, REQUEST_BYTES, Registration, Reply, Request};
-use crate::{Board, Error};
+use crate::{Board, Error, Terms};
 
 /// Room for more files than are expected, so that a surplus is counted, and closed, instead of cut off.
 const FILES: usize = 4;
@@ -23,20 +24,42 @@ const FILES: usize = 4;
 const KNOCK_AGAIN: Nanos = Nanos::from_millis(2);
 
 /// Asks the daemon for a seat, for so long at most. The connection must stay open for as long as the seat is wanted.
+/// `device` is the file of the GPU, which shows that the GPU may be used.
 pub fn register(
     socket: &CStr,
     registration: &Registration,
+    device: Option<BorrowedFd<'_>>,
     timeout: Nanos,
 ) -> Result<(OwnedFd, Board, Granted), Error> {
+    let (connection, board, granted) = register_in_program(socket, registration, device, timeout)?;
+    match connection.into_owned() {
+        Some(connection) => Ok((connection, board, granted)),
+        None => {
+            // SAFETY: nobody else has it yet.
+            unsafe { board.close() };
+            Err(Error::Taken)
+        }
+    }
+}
+
+/// The same in somebody else's program, which may close the connection and have its number for a file, while the daemon is
+/// waited for and later.
+pub fn register_in_program(
+    socket: &CStr,
+    registration: &Registration,
+    device: Option<BorrowedFd<'_>>,
+    timeout: Nanos,
+) -> Result<(OwnDescriptor, Board, Granted), Error> {
     let deadline = crate::now() + timeout;
     let connection = connect(socket, deadline)?;
-    send(connection.as_fd(), &Request::Register(*registration).encode(), None)?;
-    await_readable(connection.as_fd(), deadline)?;
+    send(own(&connection)?, &Request::Register(*registration).encode(), device)?;
+    await_readable(&connection, deadline)?;
     let mut bytes = [0; REPLY_BYTES];
-    let mut packet = take_packet(connection.as_fd(), &mut bytes)?;
+    let mut packet = take_packet(own(&connection)?, &mut bytes)?;
     let granted = match Reply::decode(packet.bytes(&bytes)?).map_err(Error::Malformed)? {
         Reply::Granted(granted) => granted,
         Reply::Refused(reason) => return Err(Error::Refused(reason)),
+        Reply::NewTerms(_) => return Err(Error::Malformed(Malformed::Value)),
     };
     let file = packet.only_file()?;
     let board = Board::open(file.as_fd())?;
@@ -55,6 +78,33 @@ fn suits(board: &Board, asked: &Registration, granted: &Granted) -> Result<(), E
         return Err(Error::OtherGpu);
     }
     board.sit(granted.place).map(|_| ())
+}
+
+/// What the daemon said to a tenant that has a seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// These terms hold from now on.
+    NewTerms(Terms),
+    /// Something that this version does not know; it is passed over.
+    Unknown,
+    /// Nothing is there now.
+    Nothing,
+    /// The daemon is gone.
+    End,
+}
+
+/// The tenant's half: takes one message, if there is one. Never waits.
+pub fn hear(connection: BorrowedFd<'_>) -> Heard {
+    let mut bytes = [0; REPLY_BYTES + 1];
+    let packet = match take_packet(connection, &mut bytes) {
+        Ok(packet) => packet,
+        Err(Error::Talk(Errno::AGAIN | Errno::INTR)) => return Heard::Nothing,
+        Err(_) => return Heard::End,
+    };
+    match packet.bytes(&bytes).ok().and_then(|bytes| Reply::decode(bytes).ok()) {
+        Some(Reply::NewTerms(terms)) => Heard::NewTerms(terms),
+        _ => Heard::Unknown,
+    }
 }
 
 /// What a tenant sent.
@@ -92,13 +142,18 @@ pub fn reply(connection: BorrowedFd<'_>, reply: &Reply, board: Option<BorrowedFd
     send(connection, &reply.encode(), board)
 }
 
-fn connect(socket: &CStr, deadline: Nanos) -> Result<OwnedFd, Error> {
+fn own(connection: &OwnDescriptor) -> Result<BorrowedFd<'_>, Error> {
+    connection.get().ok_or(Error::Taken)
+}
+
+fn connect(socket: &CStr, deadline: Nanos) -> Result<OwnDescriptor, Error> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connection = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .and_then(OwnDescriptor::new)
         .map_err(Error::Connect)?;
     let address = SocketAddrUnix::new(socket).map_err(Error::Connect)?;
     loop {
-        match rustix::net::connect(&connection, &address) {
+        match rustix::net::connect(own(&connection)?, &address) {
             Ok(()) => return Ok(connection),
             // The queue of a Unix socket is full; there is nothing to poll for.
             Err(Errno::AGAIN) if crate::now() < deadline => pause(KNOCK_AGAIN),
@@ -119,10 +174,10 @@ fn timespec(span: Nanos) -> Timespec {
     Timespec { tv_sec: whole, tv_nsec: i64::try_from(span.0 % 1_000_000_000).expect("less than a second") }
 }
 
-fn await_readable(connection: BorrowedFd<'_>, deadline: Nanos) -> Result<(), Error> {
+fn await_readable(connection: &OwnDescriptor, deadline: Nanos) -> Result<(), Error> {
     loop {
         let left = deadline.since(crate::now());
-        let mut waiting = [PollFd::from_borrowed_fd(connection, PollFlags::IN)];
+        let mut waiting = [PollFd::from_borrowed_fd(own(connection)?, PollFlags::IN)];
         match rustix::event::poll(&mut waiting, Some(&timespec(left))) {
             Ok(0) => return Err(Error::TimedOut),
             Ok(_) => return Ok(()),

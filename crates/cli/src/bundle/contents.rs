@@ -10,6 +10,7 @@ use profile::Store;
 use super::redact::Redactor;
 use crate::arguments::{DoctorOptions, Output};
 use crate::profile::kept::Kept;
+use crate::users::UserNames;
 use crate::verdicts::{account, found};
 use crate::{doctor, status};
 
@@ -21,6 +22,11 @@ const LOG: usize = 256 << 10;
 /// And so many lines of a journal.
 const LINES: &str = "2000";
 
+/// Names of users only where everything is wanted. Otherwise their numbers are others, too, and would find the wrong names.
+fn names(redactor: &Redactor, report: &Report) -> UserNames {
+    if redactor.is_full() { UserNames::of(report) } else { UserNames::default() }
+}
+
 pub fn collect(mut redactor: Redactor) -> Vec<(&'static str, String)> {
     let found = status::find();
     let place = found.as_ref().ok().map(|(place, _)| place.clone());
@@ -30,7 +36,7 @@ pub fn collect(mut redactor: Redactor) -> Vec<(&'static str, String)> {
         ("about.txt", about(redactor.is_full())),
         ("versions.txt", versions()),
         ("status.json", told(&report, |report| format!("{}\n", report.json()))),
-        ("status.txt", told(&report, status::page)),
+        ("status.txt", told(&report, |report| status::page(report, &names(&redactor, report)))),
         ("doctor.txt", doctor::page(&plain_doctor())),
         ("configuration.toml", configuration(&redactor, report.as_ref().ok(), scope)),
         ("daemon.log", log(place.as_ref(), scope)),

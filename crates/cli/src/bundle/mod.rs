@@ -28,7 +28,7 @@ use redact::Redactor;
 
 pub fn run(options: &BundleOptions) -> Result<()> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    let path = options.output.clone().unwrap_or_else(|| PathBuf::from(format!("ebb-support-{now}.tar.gz")));
+    let path = options.out.clone().unwrap_or_else(|| PathBuf::from(format!("ebb-support-{now}.tar.gz")));
     let files = contents::collect(Redactor::new(options.full));
     let mut archive = tar::Archive::new(now);
     for (name, text) in &files {

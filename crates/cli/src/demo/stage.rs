@@ -86,7 +86,11 @@ impl Stage {
         if domain == Domain::Shared {
             // A software GPU needs no MPS, also where there is one for a real card.
             text += if self.card.is_some() { "mps = false\n" } else { "" };
-            text += &format!("[policy]\nkind = \"slo\"\nbeside = \"{BESIDE}\"\n");
+        }
+        // Phases of seconds: what it costs once to learn what requests take alone would be most of what is measured.
+        text += "[policy]\nkind = \"slo\"\nsolo_share = 0\n";
+        if domain == Domain::Shared {
+            text += &format!("beside = \"{BESIDE}\"\n");
         }
         text
     }
@@ -160,6 +164,8 @@ impl Stage {
             ("EBB_RUN", at(self.folder.path())),
             ("EBB_DRIVER", at(&self.driver)),
             ("EBB_SOFTGPU", "demo".into()),
+            // Cards of the demo lie in its own folder.
+            ("EBB_SOFTGPU_DIR", "".into()),
             ("EBB_PROFILES", "off".into()),
             ("EBB_GUARD_CACHE", "off".into()),
             ("EBB_DAEMON_IDLE", DAEMON_IDLE.as_secs().to_string().into()),

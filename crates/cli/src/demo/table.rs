@@ -254,7 +254,8 @@ impl Table {
             writeln!(
                 out,
                 "Software GPU: {sms} SMs, slices of {} µs, {} µs for each switch of contexts, as measured on an H200;\n\
-                 for launch-bound requests a smaller one in the shared domain, with `beside` set.",
+                 for launch-bound requests a smaller one in the shared domain, with `beside` set. No request is kept alone\n\
+                 to learn what it takes alone (`solo_share = 0`): phases are too short for that.",
                 timeslice.as_micros_f64(),
                 switch_cost.as_micros_f64(),
             )?;

@@ -76,8 +76,14 @@ pub fn exports(driver: &Library, shim: &Library) -> Check {
 
 /// The folder in which processes meet.
 pub fn folder() -> Check {
-    match runtime::folder() {
-        Ok(folder) => Check::ok("folder", folder.display().to_string()),
+    match runtime::choose() {
+        Ok(chosen) if chosen.passed_over.is_empty() => Check::ok("folder", chosen.path.display().to_string()),
+        Ok(chosen) => {
+            let odd: Vec<_> = chosen.passed_over.iter().map(ToString::to_string).collect();
+            let found = format!("{}, since {}", chosen.path.display(), odd.join("; "));
+            let fix = "see whose that is: on this machine somebody has taken a name that belongs to you";
+            Check::new("folder", Status::Warning, found, fix)
+        }
         Err(error) => Check::told("folder", Status::Failed, &error),
     }
 }

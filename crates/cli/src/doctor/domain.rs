@@ -71,8 +71,7 @@ fn configured() -> Configured {
     let user = rustix::process::geteuid().as_raw();
     let read = |path: &std::path::PathBuf| Configuration::read(path, false, Scope::User, user).ok();
     let configuration = configuration_place(Scope::User).as_ref().and_then(read);
-    // Of several places, the last is the user's own.
-    let own = places.last().map(Place::mps).unwrap_or_default();
+    let own = Place::own().map(|own| own.mps()).unwrap_or_default();
     let automatic = configuration.as_ref().filter(|there| there.automatic);
     let choice = automatic.map(|configuration| domain_choice(configuration, &own));
     let written = configuration.map_or_else(Domain::default, |configuration| configuration.token.domain);

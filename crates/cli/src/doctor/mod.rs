@@ -16,6 +16,7 @@ pub mod ask;
 mod attach;
 mod check;
 mod command;
+mod company;
 mod domain;
 mod driver;
 mod sharing;
@@ -47,6 +48,7 @@ Checks:
   domain         how tenants share a GPU, and what that needs
   switch         how best-effort tenants will be stopped with this driver
   mps            NVIDIA's Multi-Process Service runs or not
+  company        who else is on the GPU: other users, other daemons of ebb
   container      a container, if any, has been given the driver
   command        the given command can be preloaded into
 
@@ -89,6 +91,7 @@ fn checks(options: &DoctorOptions) -> Vec<Check> {
     checks.extend(sharing::switch(options, driver.as_ref()));
     checks.push(around::preloads(&machine, shim.as_ref()));
     checks.push(around::mps(&machine));
+    checks.push(company::check(options));
     checks.push(around::container(&machine, driver.is_some()));
     checks.extend(options.command.first().map(|name| command::check(name)));
     checks

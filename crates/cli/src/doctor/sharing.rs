@@ -31,8 +31,10 @@ pub fn daemon() -> Check {
             Err(error) => return Check::told(NAME, Status::Warning, &error),
         }
     }
-    let own = places.last().expect("the user's own place is always among them");
-    judge_start(own, &own_configuration())
+    match Place::own() {
+        Ok(own) => judge_start(&own, &own_configuration()),
+        Err(error) => Check::told(NAME, Status::Failed, &error),
+    }
 }
 
 /// Whether one could be started at a place where none answers.

@@ -2,7 +2,6 @@
 
 mod reference;
 
-use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -10,6 +9,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::arguments::{Arguments, Output};
+use crate::stdio;
 
 pub fn version(output: Output) -> Result<()> {
     let version = env!("CARGO_PKG_VERSION");
@@ -21,7 +21,9 @@ pub fn version(output: Output) -> Result<()> {
 }
 
 pub fn completions(shell: Shell) -> Result<()> {
-    clap_complete::generate(shell, &mut Arguments::command(), "ebb", &mut io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "ebb", &mut script);
+    stdio::put_bytes(&script);
     Ok(())
 }
 
@@ -32,9 +34,10 @@ pub fn manual(folder: Option<&Path>, markdown: bool) -> Result<()> {
         return Ok(());
     }
     let Some(folder) = folder else {
-        return clap_mangen::Man::new(command)
-            .render(&mut io::stdout())
-            .context("cannot print the manual page");
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).render(&mut page).context("cannot make the manual page")?;
+        stdio::put_bytes(&page);
+        return Ok(());
     };
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;

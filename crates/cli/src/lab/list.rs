@@ -9,23 +9,21 @@ use model::Nanos;
 use scenario::{Device, Mode, Scenario, Suite, least_time};
 
 use super::arguments::ListOptions;
+use crate::stdio;
 
 pub fn run(options: &ListOptions) -> Result<ExitCode> {
     let suites = match &options.suite {
         Some(word) => vec![Suite::find(word)?],
         None => Suite::names().map(Suite::named).collect::<Result<_, _>>()?,
     };
-    let mut out = io::stdout().lock();
-    let written = match &suites[..] {
+    let mut out = Vec::new();
+    match &suites[..] {
         suites if options.workloads => workloads(&mut out, suites),
         [suite] if options.suite.is_some() => scenarios(&mut out, suite, options.device),
         suites => table(&mut out, suites, options.device),
-    };
-    match written.and_then(|()| out.flush()) {
-        // Whoever reads along has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        written => Ok(written.map(|()| ExitCode::SUCCESS)?),
-    }
+    }?;
+    stdio::put_bytes(&out);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn table(out: &mut impl Write, suites: &[Suite], device: Device) -> io::Result<()> {

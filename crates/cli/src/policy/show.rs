@@ -67,7 +67,7 @@ mod tests {
         let said = vec![entry("ceiling", "everyone: class latency"), entry("token.idle", "1 ms")];
         let entries = with_defaults(said);
         let keys: Vec<_> = entries.iter().map(|entry| entry.key.as_str()).collect();
-        assert_eq!(keys[..5], ["domain", "policy.kind", "token.quantum", "token.idle", "token.grace"]);
+        assert_eq!(keys[..5], ["domain", "board_per_user", "policy.kind", "token.quantum", "token.idle"]);
         assert_eq!(keys.last(), Some(&"ceiling"), "rules come last");
         let text = page(&entries);
         let line = text.lines().find(|line| line.trim_start().starts_with("token.idle ")).unwrap();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use installation::runtime;
-use telemetry::Reading;
+use telemetry::{Reading, UnwrittenLedger};
 
 use super::process;
 
@@ -58,6 +58,10 @@ impl RunFolder {
         DirBuilder::new().mode(0o700).create(&path).with_context(unusable)?;
         let lock = File::create(path.join(LOCK)).and_then(|file| file.lock().map(|()| file));
         let lock = lock.with_context(unusable)?;
+        // Where there is no room for this there will be none for ledgers either.
+        UnwrittenLedger::prepare(&path).with_context(unusable).inspect_err(|_| {
+            let _ = fs::remove_dir_all(&path);
+        })?;
         Ok(RunFolder { path, _lock: lock, nested })
     }
 
@@ -75,6 +79,13 @@ impl RunFolder {
         readings.sort_by_key(|reading| (reading.started, reading.pid));
         (readings, remarks)
     }
+
+    /// The processes that used CUDA and could not leave a ledger.
+    pub fn unwritten(&self) -> Vec<UnwrittenLedger> {
+        let mut all = Vec::new();
+        each_folder(&self.path, DEPTH, &mut |folder| all.extend(UnwrittenLedger::read_all(folder)));
+        all
+    }
 }
 
 impl Drop for RunFolder {
@@ -88,16 +99,17 @@ impl Drop for RunFolder {
 
 /// Shows every ledger in a folder and in the folders in it.
 pub fn each_ledger(folder: &Path, each: &mut dyn FnMut(&Path)) {
-    look_through(folder, DEPTH, each);
+    each_folder(folder, DEPTH, &mut |folder| {
+        let files = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+        files.filter(|path| Reading::is_called_so(path)).for_each(|path| each(&path));
+    });
 }
 
-fn look_through(folder: &Path, depth: u32, each: &mut dyn FnMut(&Path)) {
+fn each_folder(folder: &Path, depth: u32, each: &mut dyn FnMut(&Path)) {
+    each(folder);
     for entry in folder.read_dir().into_iter().flatten().flatten() {
-        let path = entry.path();
-        if Reading::is_called_so(&path) {
-            each(&path);
-        } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            look_through(&path, depth - 1, each);
+        if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            each_folder(&entry.path(), depth - 1, each);
         }
     }
 }

@@ -8,6 +8,7 @@
 //! * `environment`: the variables by which the loader finds the shim
 //! * `folder`: where the command's processes leave their ledgers
 //! * `tenancy`: what the command is among others, and the daemon that seats it
+//! * `name`: what it is called if nobody says
 //! * `memory`: how much of a GPU's memory it may have
 //! * `supervise`: the command as a child, its signals and its status
 //! * `watch`, `process`: who reaches the driver round us
@@ -17,6 +18,7 @@ mod driver;
 pub mod environment;
 pub mod folder;
 mod memory;
+mod name;
 pub mod process;
 pub mod report;
 mod supervise;
@@ -35,13 +37,13 @@ use installation::program::{Preload, Program, inspect};
 use model::Domain;
 
 use crate::arguments::RunOptions;
-use crate::beside;
 use crate::verdicts::found;
+use crate::{beside, company};
 use driver::{Driver, is_software};
 use folder::RunFolder;
 use report::{Report, Sight};
 use supervise::{Running, Signals};
-use watch::{Signs, Watch};
+use watch::{DriverUsers, Signs, Watch};
 
 /// The statuses of env(1), timeout(1) and their like.
 const OUR_FAILURE: u8 = 125;
@@ -121,9 +123,10 @@ impl Plan {
         if cannot_run || is_disabled() {
             return Ok(());
         }
-        let joined = tenancy::join(&options.tenancy, &options.command[0])?;
+        let joined = tenancy::join(&options.tenancy, &options.command)?;
         if !options.quiet {
             joined.remarks.iter().for_each(|remark| say(remark));
+            joined.place.as_ref().and_then(company::remark_once).iter().for_each(|remark| say(remark));
         }
         self.settings.extend(joined.settings);
         // For `ebb verdicts` and `ebb trace`, which miss them where there is no folder.
@@ -223,11 +226,14 @@ fn supervise(
     };
     let watch = plan.signs.take().map(|signs| Watch::start(running.pid(), signs));
     let (end, lasted) = running.wait()?;
-    let round = watch.and_then(Result::ok).map_or_else(Vec::new, Watch::finish);
-    let (readings, remarks) = folder.map(|folder| folder.readings()).unwrap_or_default();
+    let DriverUsers { round, attached } = watch.and_then(Result::ok).map(Watch::finish).unwrap_or_default();
+    let unwritten = folder.as_ref().map(RunFolder::unwritten).unwrap_or_default();
+    let (readings, remarks) = folder.as_ref().map(RunFolder::readings).unwrap_or_default();
+    let folder = folder.as_ref().map(|folder| folder.path().to_owned()).unwrap_or_default();
     let words = options.command.iter().map(|word| word.to_string_lossy().into_owned());
+    let (command, sight) = (words.collect(), plan.sight);
     let report =
-        Report { command: words.collect(), end, lasted, readings, round, sight: plan.sight, remarks };
+        Report { command, end, lasted, readings, unwritten, attached, round, sight, remarks, folder };
     if let Err(error) = target.write(&report) {
         say(&format!("{error:#}"));
     }

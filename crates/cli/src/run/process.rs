@@ -55,8 +55,7 @@ pub fn executable(pid: u32) -> Option<PathBuf> {
 pub fn command_line(pid: u32) -> String {
     let bytes = fs::read(place(pid, "cmdline")).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    let printable = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim_end_matches('\0').chars().map(printable).take(200).collect()
+    model::text::on_one_line(text.trim_end_matches('\0')).chars().take(200).collect()
 }
 
 /// The files a process has mapped, each as often as it is mapped; nothing if they may not be seen.

@@ -7,7 +7,7 @@
 //! The daemon is asked before the command begins, for three reasons: it must be there when the shim looks for it, it
 //! should stay for as long as the command lives, and the user should hear now what they will not get.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -21,6 +21,7 @@ use installation::runtime;
 use model::{Class, Domain, Nanos};
 
 use super::environment::Setting;
+use super::name;
 use crate::arguments::{OnDaemonLoss, TenancyOptions};
 
 const SOCKET: &str = "EBB_SOCKET";
@@ -43,6 +44,8 @@ pub struct Joined {
     pub domain: Domain,
     /// What the user should know.
     pub remarks: Vec<String>,
+    /// Where the daemon is that seats it.
+    pub place: Option<Place>,
 }
 
 /// Who a command will be.
@@ -57,11 +60,18 @@ struct Tenant {
     on_loss: OnDaemonLoss,
 }
 
-pub fn join(options: &TenancyOptions, command: &OsStr) -> Result<Joined> {
+pub fn join(options: &TenancyOptions, command: &[OsString]) -> Result<Joined> {
     let tenant = Tenant::new(options, command, |name| std::env::var_os(name), random)?;
     let mut settings = tenant.settings();
-    let mut remarks = Vec::new();
+    let mut remarks = tenant.idle_options(options);
+    // Somebody has taken a name that is ours; that is nobody's slip.
+    let odd = match runtime::choose() {
+        Ok(chosen) => chosen.passed_over,
+        Err(error) => vec![error],
+    };
+    remarks.extend(odd.iter().filter(|_| !runtime::is_named()).map(|odd| format!("not used: {odd}")));
     let mut domain = Domain::Isolated;
+    let mut found = None;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     match find(&tenant.request(), &program, &mut remarks) {
         Ok((place, answer)) => {
@@ -71,6 +81,7 @@ pub fn join(options: &TenancyOptions, command: &OsStr) -> Result<Joined> {
                 settings.extend(tenant.surroundings(domain, outlook.mps_pipes.as_deref()));
                 remarks.extend(tenant.disappointment(outlook));
             }
+            found = Some(place);
         }
         Err(error) if tenant.on_loss == OnDaemonLoss::Exit => {
             return Err(error)
@@ -83,7 +94,7 @@ pub fn join(options: &TenancyOptions, command: &OsStr) -> Result<Joined> {
                 .extend(runtime::folder().ok().map(|folder| (SOCKET, Place::at(&folder).socket().into())));
         }
     }
-    Ok(Joined { settings, domain, remarks })
+    Ok(Joined { settings, domain, remarks, place: found })
 }
 
 /// The daemon that answers first: that of the run around this one, the machine's, the user's own. The last is started if
@@ -91,15 +102,17 @@ pub fn join(options: &TenancyOptions, command: &OsStr) -> Result<Joined> {
 fn find(request: &Request, program: &Path, remarks: &mut Vec<String>) -> Result<(Place, Answer), Error> {
     let around = std::env::var_os(SOCKET).filter(|_| !runtime::is_named());
     let around = around.and_then(|socket| Place::of_socket(&socket));
-    let mut places: Vec<Place> = around.into_iter().chain(Place::candidates()?).collect();
-    let own = places.pop().expect("the user's own is always among them");
-    for place in places.into_iter().filter(|place| *place != own) {
+    let own = Place::own();
+    let machine = (!runtime::is_named()).then(Place::machine);
+    let is_own = |place: &Place| own.as_ref().is_ok_and(|own| own == place);
+    for place in around.into_iter().chain(machine).filter(|place| !is_own(place)) {
         match client::ask(&place, request) {
             Ok(answer) => return Ok((place, answer)),
             Err(Error::NoDaemon { .. }) => {}
             Err(error) => remarks.push(format!("passed over: {error}")),
         }
     }
+    let own = own?;
     let answer = start::ask_or_start(&own, program, request)?;
     Ok((own, answer))
 }
@@ -107,18 +120,26 @@ fn find(request: &Request, program: &Path, remarks: &mut Vec<String>) -> Result<
 impl Tenant {
     fn new(
         options: &TenancyOptions,
-        command: &OsStr,
+        command: &[OsString],
         variable: impl Fn(&str) -> Option<OsString>,
         random: impl FnOnce() -> Result<u64>,
     ) -> Result<Tenant> {
-        let TenancyOptions { class, slo_p99, priority, weight, mem, name, on_daemon_loss, no_daemon: _ } =
-            options;
+        let TenancyOptions {
+            class,
+            slo_p99,
+            priority,
+            weight,
+            mem,
+            name: wanted,
+            on_daemon_loss,
+            no_daemon: _,
+        } = options;
         let changed = class.is_some()
             || slo_p99.is_some()
             || priority.is_some()
             || weight.is_some()
             || mem.is_some()
-            || name.is_some();
+            || wanted.is_some();
         let outer =
             read(&variable, TENANT, |text| u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16))?;
         let kept = outer.filter(|_| !changed);
@@ -127,7 +148,7 @@ impl Tenant {
         let loss = |text: &str| OnDaemonLoss::from_str(text, false).ok();
         Ok(Tenant {
             number: kept.map_or_else(random, Ok)?,
-            name: name.clone().or(outer_name).unwrap_or_else(|| file_name(command)),
+            name: wanted.clone().or(outer_name).unwrap_or_else(|| name::of(command)),
             class: either(*class, read(&variable, CLASS, parsed)?),
             weight: either_or(*weight, read(&variable, WEIGHT, |text| within(text, 1, 1000))?, 1),
             priority: either_or(*priority, read(&variable, PRIORITY, |text| within(text, 0, 9))?, 0),
@@ -175,6 +196,29 @@ impl Tenant {
         settings
     }
 
+    /// Which options say nothing for its class. The class is not taken from them: to be a latency tenant is more than an order or a
+    /// figure, others make room for it, and a ceiling may forbid it.
+    fn idle_options(&self, options: &TenancyOptions) -> Vec<String> {
+        let idle = match self.class {
+            Class::BestEffort => [
+                options.slo_p99.map(|_| {
+                    "--slo-p99 says nothing without --class latency: the command is best-effort, and its requests are not timed"
+                }),
+                options.priority.map(|_| {
+                    "--priority says nothing without --class latency, except under the policy `fair`: the command is best-effort; \
+                     --weight gives it a larger share"
+                }),
+            ],
+            Class::Latency => [
+                options.weight.map(|_| {
+                    "--weight says nothing with --class latency: it is for best-effort tenants; --priority orders latency tenants"
+                }),
+                None,
+            ],
+        };
+        idle.into_iter().flatten().map(str::to_owned).collect()
+    }
+
     /// What to tell a user whose claims are above their ceiling.
     fn disappointment(&self, outlook: &Outlook) -> Option<String> {
         let Outlook { class, weight, priority, lowered, .. } = outlook;
@@ -218,11 +262,6 @@ fn either_or<T>(first: Option<T>, second: Option<T>, otherwise: T) -> T {
     first.or(second).unwrap_or(otherwise)
 }
 
-fn file_name(command: &OsStr) -> String {
-    let name = Path::new(command).file_name().unwrap_or(command);
-    name.to_string_lossy().into_owned()
-}
-
 /// A number that no other tenant has.
 fn random() -> Result<u64> {
     let mut bytes = [0; 8];
@@ -250,7 +289,7 @@ mod tests {
         let variable = |wanted: &str| {
             variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| OsString::from(value))
         };
-        Tenant::new(options, OsStr::new("/usr/bin/train.py"), variable, || Ok(7))
+        Tenant::new(options, &["python3".into(), "-u".into(), "/jobs/train.py".into()], variable, || Ok(7))
     }
 
     #[test]
@@ -321,6 +360,26 @@ mod tests {
         let isolated = |wanted| value(Class::Latency, Domain::Isolated, wanted);
         assert_eq!(isolated(DOMAIN).as_deref(), Some("isolated"));
         assert_eq!(isolated("CUDA_MPS_PIPE_DIRECTORY"), None);
+    }
+
+    #[test]
+    fn options_that_say_nothing_for_a_class_are_named() {
+        let outer = [(CLASS, "latency"), (SLO, "20000000")];
+        let said = |options: &TenancyOptions, variables| {
+            tenant(options, variables).unwrap().idle_options(options).join("; ")
+        };
+        let slo = TenancyOptions { slo_p99: Some(Nanos::from_millis(20)), ..NOTHING };
+        let priority = TenancyOptions { priority: Some(3), ..NOTHING };
+        let weight = TenancyOptions { weight: Some(3), ..NOTHING };
+        for (options, name) in [(&slo, "--slo-p99"), (&priority, "--priority")] {
+            let said_of = said(options, &[]);
+            assert!(said_of.starts_with(name) && said_of.contains("--class latency"), "{said_of}");
+            assert_eq!(said(options, &outer), "", "the class may come from the run around it");
+        }
+        assert_eq!(said(&weight, &[]), "");
+        assert!(said(&weight, &outer).starts_with("--weight says nothing with --class latency"));
+        assert_eq!(tenant(&slo, &[]).unwrap().class, Class::BestEffort, "it is not implied");
+        assert_eq!(said(&NOTHING, &outer), "");
     }
 
     #[test]

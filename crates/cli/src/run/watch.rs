@@ -4,6 +4,9 @@
 //! cleaned, it is statically linked, it searches for the driver in its own way. The ledgers cannot tell of it, so
 //! the command's descendants are looked at every so often, seldom enough to cost nothing. A process that lives
 //! for less than the time between two looks may be missed.
+//!
+//! The same look finds who reaches the driver *through* ebb. Such a process should leave a ledger; where none does, something kept
+//! them from it, and the report must not say that CUDA was never used.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -24,6 +27,20 @@ pub struct Bypass {
     pub library: PathBuf,
 }
 
+/// A process that has the shim and the driver behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachedProcess {
+    pub pid: u32,
+    pub program: String,
+}
+
+/// Who was seen with a driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriverUsers {
+    pub round: Vec<Bypass>,
+    pub attached: Vec<AttachedProcess>,
+}
+
 /// The files by which attached and unattached processes are told apart, as `/proc` calls them: after all links.
 #[derive(Clone, Debug)]
 pub struct Signs {
@@ -34,7 +51,7 @@ pub struct Signs {
 /// A thread that looks now and then.
 pub struct Watch {
     stop: Sender<()>,
-    thread: JoinHandle<Vec<Bypass>>,
+    thread: JoinHandle<DriverUsers>,
 }
 
 impl Watch {
@@ -55,7 +72,7 @@ impl Watch {
     }
 
     /// Those who were seen.
-    pub fn finish(self) -> Vec<Bypass> {
+    pub fn finish(self) -> DriverUsers {
         drop(self.stop);
         self.thread.join().unwrap_or_default()
     }
@@ -68,12 +85,12 @@ struct Tree {
     /// Everyone who ever belonged to the tree, since an orphan's parent no longer says so. The program, once the
     /// process needs no further look; a process that becomes another program needs one again.
     members: HashMap<(u32, u64), Option<PathBuf>>,
-    found: Vec<Bypass>,
+    found: DriverUsers,
 }
 
 impl Tree {
     fn new(root: u32, signs: Signs) -> Tree {
-        Tree { root, signs, members: HashMap::new(), found: Vec::new() }
+        Tree { root, signs, members: HashMap::new(), found: DriverUsers::default() }
     }
 
     fn look(&mut self) {
@@ -86,10 +103,12 @@ impl Tree {
                 continue;
             }
             match judge(&process::mapped_files(pid), &self.signs) {
-                Verdict::Neither => continue,
-                Verdict::Attached => {}
+                Verdict::Neither | Verdict::Prepared => continue,
+                Verdict::Attached => {
+                    self.found.attached.push(AttachedProcess { pid, program: process::command_line(pid) });
+                }
                 Verdict::Round(library) => {
-                    self.found.push(Bypass { pid, program: process::command_line(pid), library });
+                    self.found.round.push(Bypass { pid, program: process::command_line(pid), library });
                 }
             }
             *settled = program;
@@ -118,6 +137,8 @@ impl Tree {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
+    /// The shim is there, and no driver so far.
+    Prepared,
     Attached,
     Round(PathBuf),
     /// No driver so far.
@@ -125,11 +146,15 @@ enum Verdict {
 }
 
 fn judge(mapped: &[PathBuf], signs: &Signs) -> Verdict {
-    if mapped.contains(&signs.shim) {
-        return Verdict::Attached;
+    let is_driver = |file: &&PathBuf| {
+        Some(*file) == signs.driver.as_ref() || **file != signs.shim && called_as_a_driver(file)
+    };
+    match (mapped.contains(&signs.shim), mapped.iter().find(is_driver)) {
+        (true, Some(_)) => Verdict::Attached,
+        (true, None) => Verdict::Prepared,
+        (false, Some(file)) => Verdict::Round(file.clone()),
+        (false, None) => Verdict::Neither,
     }
-    let driver = mapped.iter().find(|file| Some(*file) == signs.driver.as_ref() || called_as_a_driver(file));
-    driver.map_or(Verdict::Neither, |file| Verdict::Round(file.clone()))
 }
 
 fn called_as_a_driver(file: &Path) -> bool {
@@ -152,6 +177,7 @@ mod tests {
     fn the_shim_in_front_of_a_driver_is_attachment_and_a_driver_alone_is_not() {
         assert_eq!(judged(&["/bin/sh", "/lib/libc.so.6"]), Verdict::Neither);
         assert_eq!(judged(&["/lib/libcuda.so.580.1", "/ebb/libshim.so"]), Verdict::Attached);
+        assert_eq!(judged(&["/bin/sh", "/ebb/libshim.so"]), Verdict::Prepared);
         assert_eq!(judged(&["/lib/libcuda.so.580.1"]), Verdict::Round("/lib/libcuda.so.580.1".into()));
         assert_eq!(judged(&["/soft/libsoftcuda.so"]), Verdict::Round("/soft/libsoftcuda.so".into()));
         assert_eq!(judged(&["/lib/libcudart.so.13"]), Verdict::Neither);

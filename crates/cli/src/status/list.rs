@@ -7,20 +7,22 @@ use model::Nanos;
 
 use super::page::{class, share};
 use crate::json::Json;
+use crate::users::UserNames;
 
-pub fn text(report: &Report) -> String {
+pub fn text(report: &Report, names: &UserNames) -> String {
     let mut out = String::new();
-    let mut line = |cells: [&str; 9]| {
-        let [pid, tenant, name, class, state, rung, time, share, gpu] = cells;
+    let mut line = |cells: [&str; 10]| {
+        let [pid, user, tenant, name, class, state, rung, time, share, gpu] = cells;
         let line = format!(
-            "{pid:>8}  {tenant:16}  {name:16} {class:12}  {state:8} {rung:7} {time:>10} {share:>8}  {gpu}"
+            "{pid:>8}  {user:10}  {tenant:16}  {name:16} {class:12}  {state:8} {rung:7} {time:>10} {share:>8}  {gpu}"
         );
         writeln!(out, "{}", line.trim_end()).expect("a string takes everything");
     };
-    line(["pid", "tenant", "name", "class", "state", "rung", "GPU time", "share", "GPU"]);
+    line(["pid", "user", "tenant", "name", "class", "state", "rung", "GPU time", "share", "GPU"]);
     for (gpu, process) in processes(report) {
         line([
             &process.pid.to_string(),
+            &names.short(process.user),
             &process.tenant,
             &process.name,
             &class(process),

@@ -11,25 +11,46 @@ mod page;
 #[cfg(test)]
 mod tests;
 
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 use daemon::report::Report;
 use daemon::{Error, Place, client};
 
+use model::Nanos;
+
 use crate::arguments::Output;
+use crate::users::UserNames;
+
+/// How long the daemon may take to look who else is on the GPUs. Without the answer, the report is shown as it is.
+const TO_LOOK: Duration = Duration::from_millis(1_000);
+/// What it found so long ago is good enough: it does not look again before that.
+const FRESH: Nanos = Nanos::from_millis(2_500);
 
 pub fn status(output: Output) -> Result<()> {
-    let (_, report) = find()?;
+    let (place, mut report) = find()?;
+    let begin = Instant::now();
+    // Who else is on the GPUs is looked up when somebody asks, and told to whoever asks next.
+    while is_stale(&report) && begin.elapsed() < TO_LOOK {
+        std::thread::sleep(Duration::from_millis(20));
+        report = client::report(&place)?;
+    }
     match output {
-        Output::Text => print!("{}", page::text(&report)),
+        Output::Text => print!("{}", page::text(&report, &UserNames::of(&report))),
         Output::Json => println!("{}", report.json()),
     }
     Ok(())
 }
 
+fn is_stale(report: &Report) -> bool {
+    let seated = report.gpus.iter().any(|gpu| !gpu.processes.is_empty());
+    seated && report.daemon.survey_age_ns.is_none_or(|age| Nanos(age) > FRESH)
+}
+
 pub fn ps(output: Output) -> Result<()> {
     let (_, report) = find()?;
     match output {
-        Output::Text => print!("{}", list::text(&report)),
+        Output::Text => print!("{}", list::text(&report, &UserNames::of(&report))),
         Output::Json => println!("{}", list::json(&report)),
     }
     Ok(())
@@ -40,9 +61,9 @@ pub fn report() -> Result<Report> {
     Ok(find()?.1)
 }
 
-/// A report as it is printed.
-pub fn page(report: &Report) -> String {
-    page::text(report)
+/// A report as it is printed, with these names.
+pub fn page(report: &Report, names: &UserNames) -> String {
+    page::text(report, names)
 }
 
 /// Where the daemon is that answers.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use daemon::report::{Daemon, Decision, Gpu, Policy, Process, Report, Requests, Times};
+use daemon::report::{AloneSamples, Daemon, Decision, Gpu, Policy, Process, Report, Requests, Times};
 use model::{Bytes, Domain, Kind, Nanos};
+
+use crate::users::UserNames;
 
 /// Writing to a string cannot fail.
 macro_rules! line {
@@ -13,7 +15,7 @@ macro_rules! line {
     };
 }
 
-pub fn text(report: &Report) -> String {
+pub fn text(report: &Report, names: &UserNames) -> String {
     let mut out = String::new();
     let daemon = &report.daemon;
     let uptime = Nanos(daemon.uptime_ns);
@@ -35,7 +37,7 @@ pub fn text(report: &Report) -> String {
         line!(out, "no tenants");
     }
     for gpu in report.gpus.iter().filter(|gpu| !gpu.processes.is_empty()) {
-        write_gpu(&mut out, gpu);
+        write_gpu(&mut out, gpu, names);
     }
     if !report.sentences.is_empty() {
         line!(out, "");
@@ -57,9 +59,12 @@ fn configuration(daemon: &Daemon) -> String {
     }
 }
 
-fn write_gpu(out: &mut String, gpu: &Gpu) {
+fn write_gpu(out: &mut String, gpu: &Gpu, names: &UserNames) {
     let settings = &gpu.settings;
     line!(out, "\n{}", gpu.uuid);
+    if let Some(user) = gpu.user {
+        line!(out, "  board     of user {} alone", names.full(user));
+    }
     line!(out, "  domain    {}", gpu.domain);
     if let Some(policy) = &gpu.policy {
         line!(out, "  policy    {}", describe(policy));
@@ -92,7 +97,7 @@ fn write_gpu(out: &mut String, gpu: &Gpu) {
     }
     for tenant in order {
         let members = &tenants[tenant];
-        line!(out, "\n  tenant {tenant} {}", members[0].name);
+        line!(out, "\n  tenant {tenant} {}, user {}", members[0].name, names.full(members[0].user));
         line!(
             out,
             "  {:>8}  {:12} {:>6} {:>8}  {:8} {:7} {:>10} {:>10} {:>6}",
@@ -179,6 +184,9 @@ fn details(process: &Process) -> Vec<String> {
             spread(&process.waits)
         ));
     }
+    if counters.slices_lengthened > 0 {
+        details.push(format!("its timeslice was lengthened {}", times(counters.slices_lengthened)));
+    }
     if counters.bursts > 0 {
         let unended = match counters.bursts_unended {
             0 => String::new(),
@@ -193,12 +201,14 @@ fn details(process: &Process) -> Vec<String> {
     details.extend(process.requests.as_ref().and_then(slowdown));
     if let Some(slo) = process.slo_p99_ns {
         let (bursts, missed) = (counters.bursts, counters.slo_missed);
-        let alone = process.unattainable_p99_ns;
-        let alone = alone.map(|alone| format!("; unattainable: alone p99 is {}", Nanos(alone)));
+        let alone = process.unattainable_p99_ns.map(|alone| format!(", alone p99 is {}", Nanos(alone)));
+        let lately = match process.objective.as_deref() {
+            Some(word) => format!("{word} lately{}; ", alone.unwrap_or_default()),
+            None => String::new(),
+        };
         details.push(format!(
-            "p99 should be below {}: missed by {missed} of {bursts} bursts{}",
-            Nanos(slo),
-            alone.unwrap_or_default()
+            "p99 should be below {}: {lately}missed by {missed} of {bursts} bursts in all",
+            Nanos(slo)
         ));
     }
     details.extend(process.decision.as_ref().map(decided));
@@ -259,7 +269,11 @@ fn slowdown(requests: &Requests) -> Option<String> {
             ratio(p99)
         ));
     }
-    (all.count > 0).then(|| format!("{} requests{}; not yet seen alone{line}", all.count, spread(all)))
+    let alone = match requests.alone_samples {
+        AloneSamples { needed: 0, .. } => "not yet seen alone".to_owned(),
+        samples => format!("what they take alone is {}", samples.words()),
+    };
+    (all.count > 0).then(|| format!("{} requests{}; {alone}{line}", all.count, spread(all)))
 }
 
 /// What was last decided about a best-effort tenant.

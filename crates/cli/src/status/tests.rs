@@ -1,9 +1,14 @@
 use daemon::report::{
-    Asked, Counters, Daemon, Decision, DomainChoice, Gpu, Holder, Mps, Policy, Process, Report, Requests,
-    Settings, State, Times,
+    AloneSamples, Asked, Counters, Daemon, Decision, DomainChoice, Gpu, Holder, Mps, Policy, Process, Report,
+    Requests, Settings, State, Times,
 };
 
 use super::{list, page};
+use crate::users::UserNames;
+
+fn names() -> UserNames {
+    UserNames::known(&[(1000, "ada")])
+}
 
 fn times(count: u64, p50: u64, p99: u64) -> Times {
     Times { count, p50_ns: Some(p50), p99_ns: Some(p99) }
@@ -29,9 +34,11 @@ fn process(pid: u32, tenant: &str, name: &str) -> Process {
         reason: "is stopped in the middle of a kernel".to_owned(),
         detail: 0,
         requests: None,
+        objective: None,
         unattainable_p99_ns: None,
         decision: None,
         slice_ns: Some(1000),
+        slice_state: "short".to_owned(),
         memory_used_bytes: 0,
         memory_limit_bytes: None,
         share_permille: 0,
@@ -47,6 +54,7 @@ fn process(pid: u32, tenant: &str, name: &str) -> Process {
 
 fn report(gpus: Vec<Gpu>, sentences: &[&str]) -> Report {
     let daemon = Daemon {
+        survey_age_ns: None,
         pid: 700,
         generation: "00000000000000aa".to_owned(),
         scope: "user".to_owned(),
@@ -124,6 +132,7 @@ fn busy() -> Report {
     };
     let bursts = Counters { gpu_ns: 1_000_000_000, bursts: 900, slo_missed: 4, ..Counters::default() };
     let serve = Process {
+        user: 61_001,
         class: "latency".to_owned(),
         priority: 5,
         slo_p99_ns: Some(20_000_000),
@@ -137,7 +146,8 @@ fn busy() -> Report {
         bursts: times(900, 1_300_000, 2_100_000),
         requests: Some(Requests {
             all: times(512, 1_300_000, 2_100_000),
-            alone: times(64, 1_250_000, 2_000_000),
+            alone: times(164, 1_250_000, 2_000_000),
+            alone_samples: AloneSamples { seen: 164, needed: 100 },
             slowdown_p50_permille: Some(1_040),
             slowdown_p99_permille: Some(1_050),
             in_line: false,
@@ -149,8 +159,17 @@ fn busy() -> Report {
     let token = Some(Holder { pid: 1990, name: "train".to_owned(), held_ns: 12_000_000 });
     let (uuid, domain) = ("GPU-00".to_owned(), "isolated".to_owned());
     let policy = Some(policy());
-    let gpu =
-        Gpu { uuid, domain, policy, settings, tampered: 0, token, processes: vec![train, helper, serve] };
+    let gpu = Gpu {
+        uuid,
+        domain,
+        policy,
+        settings,
+        user: None,
+        tampered: 0,
+        token,
+        processes: vec![train, helper, serve],
+        strangers: None,
+    };
     report(
         vec![gpu],
         &["train (1991) is stopped between launches: this kernel driver has not been tried with ebb."],
@@ -159,12 +178,12 @@ fn busy() -> Report {
 
 #[test]
 fn a_page_of_nobody() {
-    insta::assert_snapshot!(page::text(&report(Vec::new(), &[])));
+    insta::assert_snapshot!(page::text(&report(Vec::new(), &[]), &names()));
 }
 
 #[test]
 fn a_page_of_tenants() {
-    insta::assert_snapshot!(page::text(&busy()));
+    insta::assert_snapshot!(page::text(&busy(), &names()));
 }
 
 /// The same in the shared domain, after a stop, and with an MPS that had to be started anew.
@@ -192,13 +211,14 @@ fn shared() -> Report {
     train.decision = decision("slack", "a latency tenant has slack for short blocks", Some(20_000));
     gpu.processes[1].decision = decision("latency-work", "a latency tenant has work", Some(0));
     gpu.processes[2].unattainable_p99_ns = Some(25_000_000);
+    gpu.processes[2].objective = Some("unattainable".to_owned());
     gpu.policy = Some(Policy { level: Some(12), beside_ns: 20_000, ..policy() });
     report
 }
 
 #[test]
 fn a_page_of_the_shared_domain() {
-    insta::assert_snapshot!(page::text(&shared()));
+    insta::assert_snapshot!(page::text(&shared(), &names()));
 }
 
 /// A policy that has no controller, and a latency tenant that was never alone and has requests waiting.
@@ -207,13 +227,15 @@ fn strict() -> Report {
     let gpu = &mut report.gpus[0];
     gpu.policy = Some(Policy { kind: "strict".to_owned(), level: None, ..policy() });
     let all = times(512, 1_300_000, 2_100_000);
-    gpu.processes[2].requests = Some(Requests { all, in_line: true, ..Requests::default() });
+    let alone_samples = AloneSamples { seen: 37, needed: 100 };
+    gpu.processes[2].requests = Some(Requests { all, alone_samples, in_line: true, ..Requests::default() });
+    gpu.processes[2].objective = Some("kept".to_owned());
     report
 }
 
 #[test]
 fn a_page_of_a_policy_without_a_controller() {
-    insta::assert_snapshot!(page::text(&strict()));
+    insta::assert_snapshot!(page::text(&strict(), &names()));
 }
 
 /// A daemon of before there were policies.
@@ -222,13 +244,13 @@ fn a_report_without_policies_is_read() {
     let mut report = busy();
     report.gpus[0].policy = None;
     for process in &mut report.gpus[0].processes {
-        (process.requests, process.decision) = (None, None);
+        (process.requests, process.decision, process.objective) = (None, None, None);
     }
     let mut older: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
     let gpu = older["gpus"][0].as_object_mut().unwrap();
     assert!(gpu.remove("policy").is_some());
     for process in gpu["processes"].as_array_mut().unwrap() {
-        for key in ["requests", "unattainable_p99_ns", "decision"] {
+        for key in ["requests", "objective", "unattainable_p99_ns", "decision"] {
             assert!(process.as_object_mut().unwrap().remove(key).is_some());
         }
     }
@@ -237,7 +259,7 @@ fn a_report_without_policies_is_read() {
 
 #[test]
 fn a_list_of_processes() {
-    insta::assert_snapshot!(list::text(&busy()));
+    insta::assert_snapshot!(list::text(&busy(), &names()));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use daemon::scene::{Figures, Service, Stop, Tenant, Verdict, rank};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     Name,
+    User,
     Class,
     Doing,
     Gpu,
@@ -26,13 +27,14 @@ pub enum Column {
 }
 
 use Column::{
-    Class, Curve, Doing, Gpu, Launches, Memory, Name, Objective, Preemptions, Priority, Processes, Wait,
-    Weight,
+    Class, Curve, Doing, Gpu, Launches, Memory, Name, Objective, Preemptions, Priority, Processes, User,
+    Wait, Weight,
 };
 
 /// From left to right.
-const ORDER: [Column; 13] = [
+const ORDER: [Column; 14] = [
     Name,
+    User,
     Class,
     Doing,
     Gpu,
@@ -48,11 +50,12 @@ const ORDER: [Column; 13] = [
 ];
 
 /// Those that are given room first stand first. The kind of objective or stop tells the class, so the class may wait.
-const IMPORTANCE: [Column; 13] = [
+const IMPORTANCE: [Column; 14] = [
     Name,
     Gpu,
     Objective,
     Doing,
+    User,
     Class,
     Wait,
     Launches,
@@ -110,6 +113,7 @@ impl Column {
     pub fn title(self) -> &'static str {
         match self {
             Name => "tenant",
+            User => "user",
             Class => "class",
             Doing => "state",
             Gpu => "GPU",
@@ -131,6 +135,7 @@ impl Column {
             // With the mark of the selected row.
             Name => 11,
             Class => 9,
+            User => 8,
             Gpu => 4,
             Curve => 6,
             Doing => 7,
@@ -153,7 +158,7 @@ impl Column {
     pub fn cell(self, figures: &Figures, width: u16) -> String {
         let rate = |rate: Option<f64>| rate.map_or("–".to_owned(), short::rate);
         match self {
-            Name | Curve | Processes => String::new(),
+            Name | User | Curve | Processes => String::new(),
             Class => class(figures),
             Doing => figures.state.word().to_owned(),
             Gpu => figures.rates.map_or("–".to_owned(), |rates| short::percent(rates.gpu)),
@@ -181,7 +186,7 @@ impl Column {
         let (a, b) = (&one.figures, &other.figures);
         match self {
             Name => one.name.cmp(&other.name),
-            Curve => Ordering::Equal,
+            Curve | User => Ordering::Equal,
             // `latency` is the more urgent, and behind `best-effort` in the alphabet.
             Class => b.class.cmp(&a.class),
             Doing => rank(a.state).cmp(&rank(b.state)),
@@ -197,9 +202,14 @@ impl Column {
         }
     }
 
+    /// Whether rows can be ordered by it.
+    fn is_order(self) -> bool {
+        !matches!(self, Curve | User)
+    }
+
     /// Of the columns by which rows can be ordered, in a circle, the one after this or before it.
     pub fn neighbour(self, forward: bool) -> Column {
-        let columns: Vec<Column> = ORDER.into_iter().filter(|column| *column != Curve).collect();
+        let columns: Vec<Column> = ORDER.into_iter().filter(|column| column.is_order()).collect();
         let here = columns.iter().position(|column| *column == self).unwrap_or(0);
         let step = if forward { 1 } else { columns.len() - 1 };
         columns[(here + step) % columns.len()]
@@ -212,8 +222,8 @@ fn class(figures: &Figures) -> String {
     format!("{word}{}", if figures.lowered { "*" } else { "" })
 }
 
-/// Whether an objective is kept, p99 against it, and how many times as long as alone requests take. If that is too long, the
-/// last goes first.
+/// Whether an objective is kept, p99 against it, and how many times as long as alone requests take, or how many were seen
+/// alone of those that it takes to know. If that is too long, the last goes first.
 fn service(service: &Service, width: u16) -> String {
     let mut words = Vec::new();
     words.extend(service.verdict().map(|verdict| verdict.word().to_owned()));
@@ -225,6 +235,12 @@ fn service(service: &Service, width: u16) -> String {
         (None, None) => words.push("–".to_owned()),
     }
     words.extend(service.slowdown.map(short::times));
+    if let Some(samples) = service.alone_samples {
+        let room = usize::from(width).saturating_sub(words.join(" ").chars().count() + 1);
+        let long = format!("alone: {}", samples.words());
+        let fits = long.chars().count() <= room;
+        words.push(if fits { long } else { format!("{}/{}", samples.seen, samples.needed) });
+    }
     while words.len() > 1 && words.join(" ").chars().count() > usize::from(width) {
         words.pop();
     }
@@ -256,7 +272,10 @@ mod tests {
     use super::*;
 
     fn columns(width: u16) -> Vec<Column> {
-        fitting(width, |column| column != Memory).into_iter().map(|place| place.column).collect()
+        fitting(width, |column| column != Memory && column != User)
+            .into_iter()
+            .map(|place| place.column)
+            .collect()
     }
 
     #[test]
@@ -278,14 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn all_columns_but_the_curve_come_round() {
+    fn all_columns_that_order_rows_come_round() {
         for forward in [true, false] {
             let mut seen = vec![Name];
             while seen.len() < 12 {
                 seen.push(seen[seen.len() - 1].neighbour(forward));
             }
             assert_eq!(seen[11].neighbour(forward), Name);
-            assert!(ORDER.into_iter().all(|column| seen.contains(&column) == (column != Curve)));
+            assert!(ORDER.into_iter().all(|column| seen.contains(&column) == column.is_order()));
         }
     }
 }

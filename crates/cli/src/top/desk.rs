@@ -8,6 +8,7 @@ use daemon::report::{Report, State};
 
 use super::columns::Column;
 use super::history::History;
+use crate::users::UserNames;
 use daemon::scene::{GpuRows, Member, Scene, Tenant};
 
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub struct Desk {
     pub report: Option<Report>,
     pub scene: Option<Scene>,
     pub history: History,
+    pub users: UserNames,
     /// The daemon did not answer last time.
     pub lost: bool,
     pub order: Column,
@@ -23,7 +25,7 @@ pub struct Desk {
     pub mode: Mode,
     /// What came of the last request, until the next key.
     pub message: Option<String>,
-    /// The first row is selected until somebody chooses another, whoever comes to stand there.
+    /// Nothing before rows have an order: then whoever comes to stand in the first row.
     selected: Option<Choice>,
     opened: HashSet<(String, String)>,
 }
@@ -45,11 +47,21 @@ pub struct Change {
     pub tenant: String,
     pub name: String,
     pub pause: bool,
+    /// Requests wait for it.
+    pub latency: bool,
 }
 
 impl Change {
     pub fn verb(&self) -> &'static str {
         if self.pause { "pause" } else { "resume" }
+    }
+
+    /// What is asked before it is done. That requests will wait is no small thing, so it is said.
+    pub fn question(&self) -> String {
+        match (self.pause, self.latency) {
+            (true, true) => format!("pause {}, a latency tenant whose requests will wait? y/n", self.name),
+            _ => format!("{} {}? y/n", self.verb(), self.name),
+        }
     }
 }
 
@@ -86,6 +98,7 @@ impl Desk {
             report: None,
             scene: None,
             history: History::default(),
+            users: UserNames::default(),
             lost: false,
             order: Column::Gpu,
             reversed: false,
@@ -101,11 +114,23 @@ impl Desk {
     pub fn take(&mut self, report: Option<Report>) {
         self.lost = report.is_none();
         let Some(report) = report else { return };
-        let before = self.position();
+        let (before, is_first) = (self.position(), self.report.is_none());
         let scene = Scene::new(self.report.as_ref(), &report);
         self.history.take(&scene);
+        self.users.learn(&report);
         (self.scene, self.report) = (Some(scene), Some(report));
         self.settle(before);
+        // The first report has no rates, so its rows have no order that is worth keeping to.
+        if !is_first {
+            self.hold();
+        }
+    }
+
+    /// From now on the selection stays with its tenant, wherever that goes: who presses a key means the row that they see.
+    pub fn hold(&mut self) {
+        if self.selected.is_none() {
+            self.selected = self.position().and_then(|position| self.lines()[position].choice());
+        }
     }
 
     /// The lines of the table, in their order.
@@ -199,6 +224,7 @@ impl Desk {
             return None;
         };
         let pause = tenant.figures.state != State::Paused;
-        Some(Change { tenant: tenant.number.clone(), name: tenant.name.clone(), pause })
+        let latency = tenant.figures.service.is_some();
+        Some(Change { tenant: tenant.number.clone(), name: tenant.name.clone(), pause, latency })
     }
 }

@@ -40,6 +40,7 @@ impl Change {
 
 pub fn press(desk: &mut Desk, key: KeyEvent) -> Demand {
     desk.message = None;
+    desk.hold();
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match key.code {
             KeyCode::Char('c') => Demand::Quit,

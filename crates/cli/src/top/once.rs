@@ -91,6 +91,7 @@ fn tenant(tenant: &Tenant, processes: &[Process]) -> Value {
         "slo": service.verdict().map(|verdict| verdict.word()),
         "p99_ns": nanos(service.p99),
         "slowdown_p99_permille": service.slowdown,
+        "alone_samples": service.alone_samples,
         "rung": figures.stop.as_ref().map(|stop| &stop.rung),
         "stop_p99_ns": nanos(figures.stop.as_ref().and_then(|stop| stop.p99)),
         "wait_p99_ns": nanos(figures.wait_p99),

@@ -8,6 +8,7 @@ use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 use serde_json::{Value, json};
 
+use super::columns::Column;
 use super::desk::{Desk, Mode};
 use super::keys::{Demand, press};
 use super::once;
@@ -88,6 +89,20 @@ fn latency(slo: Option<u64>, p99: u64, slowdown: Option<u64>) -> Value {
     let requests = json!({"all": times(p99), "alone": times(1_000_000),
         "slowdown_p50_permille": slowdown, "slowdown_p99_permille": slowdown});
     json!({"class": "latency", "slo_p99_ns": slo, "requests": requests, "rung": "none", "why": "latency"})
+}
+
+#[test]
+fn how_many_were_seen_alone_is_said_until_it_is_known_what_they_take() {
+    let unknown = json!({"all": times(2_100_000), "alone": {"count": 37, "p50_ns": null, "p99_ns": null},
+        "alone_samples": {"seen": 37, "needed": 100}, "slowdown_p50_permille": null, "slowdown_p99_permille": null});
+    let serve = with(latency(Some(20_000_000), 2_100_000, None), json!({"requests": unknown}));
+    let first = gpu("GPU-1", &[process(2000, "00000000000000cd", "serve", serve)]);
+    let report = read(report(60_000, &[first], &[]));
+    let scene = Scene::new(None, &report);
+    let figures = &scene.gpus[0].tenants[0].figures;
+    let cell = Column::Objective.cell(figures, 60);
+    assert!(Column::Objective.cell(figures, 22).ends_with(" 37/100"));
+    assert!(cell.starts_with("kept ") && cell.ends_with(" alone: not known yet (37 of 100)"), "{cell}");
 }
 
 /// Two GPUs at work, as they are after so many seconds.
@@ -263,6 +278,22 @@ fn memory_has_a_column_where_it_is_counted() {
 }
 
 #[test]
+fn users_have_a_column_where_there_are_several() {
+    let mut desk = desk();
+    let head = |text: &str| text.lines().nth(1).unwrap().to_owned();
+    assert!(!head(&frame(&desk, 100, 24)).contains("user"));
+    let mut two = busy(6);
+    two.gpus[0].processes[2].user = 0;
+    two.gpus[0].processes[3].user = 61_001;
+    desk.take(Some(two));
+    let text = frame(&desk, 100, 24);
+    let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_owned();
+    assert!(head(&text).contains("user"), "{text}");
+    assert!(row("serve").contains(" root "), "{text}");
+    assert!(row("notebook").contains(" 61001 "), "who has no name has a number: {text}");
+}
+
+#[test]
 fn names_are_cut_where_they_end_whatever_is_in_them() {
     let names = ["漢字漢字漢字漢字漢字漢字漢字", "a\u{1b}[31mred\u{7}\n", "", "e\u{301}e\u{301}"];
     let processes: Vec<Value> =
@@ -391,6 +422,37 @@ fn a_selection_stays_with_its_tenant_and_in_sight() {
     assert_eq!(selected(&desk, 24), "1991");
     type_keys(&mut desk, "\n");
     assert_eq!(selected(&desk, 24), "train", "a process that is hidden cannot be selected");
+}
+
+#[test]
+fn a_selection_that_nobody_made_stays_with_its_tenant_too() {
+    let mut desk = desk();
+    assert_eq!(selected(&desk, 24), "train");
+    let mut moved = busy(6);
+    moved.gpus[0].processes[2].counters.gpu_ns += 3_000_000_000;
+    desk.take(Some(moved));
+    assert_eq!((names(&desk)[0].as_str(), selected(&desk, 24).as_str()), ("serve", "train"));
+    let Demand::Change(change) = type_keys(&mut desk, "py") else { panic!("nothing is asked") };
+    assert_eq!(change.name, "train");
+    let mut fresh = Desk::new();
+    fresh.take(Some(busy(1)));
+    let seen = selected(&fresh, 24);
+    type_keys(&mut fresh, "p");
+    fresh.take(Some(busy(2)));
+    let Demand::Change(change) = type_keys(&mut fresh, "y") else { panic!("nothing is asked") };
+    assert_eq!(change.name[..8], seen[..8], "who was seen when the key was pressed");
+    assert!(selected(&fresh, 24).starts_with(&seen[..8]));
+}
+
+#[test]
+fn pausing_a_latency_tenant_is_asked_about_in_its_own_words() {
+    let mut desk = desk();
+    type_keys(&mut desk, "jp");
+    let question = "pause serve, a latency tenant whose requests will wait? y/n";
+    assert!(frame(&desk, 80, 24).contains(question), "{}", frame(&desk, 80, 24));
+    assert_eq!(type_keys(&mut desk, "\n"), Demand::Nothing, "only a yes is one");
+    let Demand::Change(change) = type_keys(&mut desk, "py") else { panic!("nothing is asked") };
+    assert_eq!((change.pause, change.latency), (true, true));
 }
 
 #[test]

@@ -74,6 +74,8 @@ fn is_wanted(column: Column, desk: &Desk, look: Look) -> bool {
     match column {
         Column::Curve => look.live,
         Column::Memory => tenants().any(|tenant| tenant.figures.memory.is_some()),
+        // One user alone knows who that is.
+        Column::User => tenants().zip(tenants().skip(1)).any(|(one, other)| one.user != other.user),
         _ => true,
     }
 }
@@ -154,6 +156,7 @@ impl Canvas<'_> {
             let width = usize::from(place.width);
             let text = match (place.column, line) {
                 (Column::Name, _) => format!("{}{name}", if selected { ">" } else { " " }),
+                (Column::User, Line::Tenant(_, tenant)) => desk.users.short(tenant.user),
                 (Column::Curve, Line::Tenant(gpu, tenant)) => {
                     desk.history.curve(&gpu.uuid, &tenant.number, width)
                 }
@@ -211,7 +214,7 @@ impl Canvas<'_> {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         let (text, style) = match (&desk.mode, &desk.message) {
             (Mode::Filter, _) => (format!("filter: {}_   Enter: keep it  Esc: show all", desk.filter), bold),
-            (Mode::Confirm(change), _) => (format!("{} {}? y/n", change.verb(), change.name), bold),
+            (Mode::Confirm(change), _) => (change.question(), bold),
             (_, Some(message)) => return self.answer(field, message, bold),
             _ => (
                 "q quit  s sort  r reverse  / filter  p pause  Enter processes  ? help".to_owned(),

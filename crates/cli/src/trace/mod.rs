@@ -10,7 +10,7 @@ mod logs;
 mod watch;
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -20,13 +20,14 @@ use trace::{Source, chrome, perfetto};
 
 use crate::arguments::{TraceFormat, TraceOptions};
 use crate::run::report;
+use crate::stdio;
 use watch::{Stop, Watch};
 
 const NOTHING: &str = "nothing was written down: no process under `ebb run` uses a GPU here, or they run with EBB_EVENTS=0 or \
                        without a daemon; `ebb status` shows who shares a GPU";
 
 pub fn run(options: &TraceOptions) -> Result<()> {
-    let target = options.output.clone().unwrap_or_else(|| usual_name(options.format).into());
+    let target = options.out.clone().unwrap_or_else(|| usual_name(options.output).into());
     // Before anything is watched: a file that cannot be written should be known before, not after.
     let target = Target::open(target)?;
     let stop = Stop::catch()?;
@@ -42,7 +43,7 @@ pub fn run(options: &TraceOptions) -> Result<()> {
     }
     let processes = sources.len();
     let story = trace::assemble(sources.into_iter().map(readable).collect(), since);
-    let bytes = match options.format {
+    let bytes = match options.output {
         TraceFormat::Perfetto => perfetto::write(&story, clocks()),
         TraceFormat::Chrome => chrome::write(&story).into_bytes(),
     };
@@ -91,7 +92,7 @@ impl Target {
         partial.push(format!(".partial-{}", std::process::id()));
         let partial = PathBuf::from(partial);
         if path.is_dir() {
-            bail!("{} is a folder; name a file with -o", path.display());
+            bail!("{} is a folder; name a file with --out", path.display());
         }
         let file = File::create(&partial).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Target::File { path, partial, file })
@@ -101,7 +102,7 @@ impl Target {
     fn write(mut self, bytes: &[u8]) -> Result<String> {
         match &mut self {
             Target::Output => {
-                io::stdout().write_all(bytes).context("cannot write to standard output")?;
+                stdio::put_bytes(bytes);
                 Ok(String::new())
             }
             Target::File { path, partial, file } => {

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use daemon::report::Report;
 use installation::runtime;
 use telemetry::Reading;
 
@@ -24,6 +25,28 @@ const ENDED: usize = 16;
 pub struct Found {
     pub reading: Reading,
     pub is_alive: bool,
+    /// What the daemon says of it, if one seats it.
+    pub seat: Option<Seat>,
+}
+
+/// How a process shares its GPU, and so what verdicts on its kernels mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    pub domain: String,
+    pub rung: String,
+    pub reason: String,
+}
+
+/// Adds what a daemon's report says of each process that lives.
+pub fn seat(found: &mut [Found], report: &Report) {
+    for found in found.iter_mut().filter(|found| found.is_alive) {
+        let pid = found.reading.pid;
+        found.seat = report.gpus.iter().find_map(|gpu| {
+            let process = gpu.processes.iter().find(|process| process.pid == pid)?;
+            let (rung, reason) = (process.rung.clone(), process.reason.clone());
+            Some(Seat { domain: gpu.domain.clone(), rung, reason })
+        });
+    }
 }
 
 /// The folder for ledgers of tenants, made if it is missing. Old ledgers go.
@@ -40,7 +63,7 @@ pub fn all() -> Result<Vec<Found>> {
     folder::each_ledger(&runtime::folder()?, &mut |path| {
         // What cannot be read is being made, or of another version.
         if let Ok(reading) = Reading::open(path) {
-            found.push(Found { is_alive: is_alive(path), reading });
+            found.push(Found { is_alive: is_alive(path), reading, seat: None });
         }
     });
     found.sort_by_key(|found| Reverse(found.reading.started));

@@ -18,6 +18,8 @@ fn process(found: &Found) -> Json {
         ("program", reading.program.as_str().into()),
         ("started_ns", reading.started.into()),
         ("alive", found.is_alive.into()),
+        ("domain", found.seat.as_ref().map(|seat| seat.domain.as_str()).into()),
+        ("rung", found.seat.as_ref().map(|seat| seat.rung.as_str()).into()),
         ("totals", totals(&reading.kernels)),
         ("kernels", Json::List(sorted(&reading.kernels).into_iter().map(kernel).collect())),
     ])

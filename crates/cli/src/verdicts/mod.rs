@@ -16,6 +16,7 @@ use anyhow::{Context as _, Result, bail};
 use installation::memory;
 
 use crate::arguments::{Output, VerdictOptions};
+use crate::status;
 use found::Found;
 
 pub fn run(options: &VerdictOptions) -> Result<()> {
@@ -31,6 +32,10 @@ pub fn run(options: &VerdictOptions) -> Result<()> {
         bail!(
             "process {pid} has no ledger: it has not used CUDA under ebb, or shares no GPU and was started without --report"
         );
+    }
+    // Where no daemon answers, nobody is seated.
+    if let Ok(report) = status::report() {
+        found::seat(&mut found, &report);
     }
     match options.output {
         Output::Text => print!("{}", page(&found)),

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use guard::{Finding, Obstacle, Reason, Verdict};
-use model::Nanos;
+use model::{Domain, Nanos};
 use telemetry::KernelReading;
 
 use super::account::{Kind, Sum, finding, permille, sorted, sums, verdict};
-use super::found::Found;
+use super::found::{Found, Seat};
 use crate::run::report::{cut, readable};
 
 const NAME: usize = 60;
@@ -16,6 +16,7 @@ pub fn process(found: &Found) -> String {
     let reading = &found.reading;
     let ended = if found.is_alive { "" } else { " (ended)" };
     let mut page = format!("process {}{ended}  {}\n", reading.pid, cut(&reading.program, NAME));
+    page.extend(found.seat.as_ref().map(meaning));
     if reading.kernels.is_empty() {
         page.push_str("  no kernels yet\n");
         return page;
@@ -24,6 +25,16 @@ pub fn process(found: &Found) -> String {
     page.push('\n');
     page.push_str(&totals(&reading.kernels));
     page
+}
+
+/// What verdicts mean where a process sits. In the isolated domain nothing is stopped between blocks, whatever is said of it.
+fn meaning(seat: &Seat) -> String {
+    let Seat { domain, reason, .. } = seat;
+    let verdicts = match domain.parse() {
+        Ok(Domain::Shared) => "",
+        _ => "; verdicts matter in the shared domain only",
+    };
+    format!("  in the {domain} domain it {}{verdicts}\n", reason.trim_start_matches("it "))
 }
 
 fn list(kernels: &[KernelReading]) -> String {
@@ -179,6 +190,24 @@ pub mod tests {
             "         –         7         0       0          –  not looked at                 memory",
         ];
         assert_eq!(list(&kernels()).lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn verdicts_say_what_they_mean_in_the_domain() {
+        let seat = |domain: &str, reason: &str| Seat {
+            domain: domain.to_owned(),
+            rung: String::new(),
+            reason: reason.to_owned(),
+        };
+        assert_eq!(
+            meaning(&seat("isolated", "is stopped in the middle of a kernel")),
+            "  in the isolated domain it is stopped in the middle of a kernel; verdicts matter in the shared domain only\n"
+        );
+        assert_eq!(
+            meaning(&seat("shared", "is stopped between the blocks of a kernel")),
+            "  in the shared domain it is stopped between the blocks of a kernel\n"
+        );
+        assert!(meaning(&seat("shared", "it has not said how")).contains(" it has not said how"));
     }
 
     #[test]

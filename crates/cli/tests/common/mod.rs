@@ -4,6 +4,7 @@
 
 pub mod json;
 pub mod runtime;
+pub mod users;
 
 use std::fs;
 use std::io;
@@ -75,7 +76,9 @@ pub fn installed(ebb: &Path, runtime: &Path) -> Command {
     let mut command = Command::new(ebb);
     command.env("EBB_RUNTIME_DIR", runtime).env("XDG_CONFIG_HOME", runtime);
     command.env("EBB_PROFILES", runtime.join("profiles")).env("EBB_GUARD_CACHE", runtime.join("guard"));
-    for name in ["EBB_SOFTGPU", "EBB_DRIVER", "EBB_RUN", "EBB_DISABLE", "EBB_LOG", "LD_PRELOAD"] {
+    for name in
+        ["EBB_SOFTGPU", "EBB_SOFTGPU_DIR", "EBB_DRIVER", "EBB_RUN", "EBB_DISABLE", "EBB_LOG", "LD_PRELOAD"]
+    {
         command.env_remove(name);
     }
     for name in ["EVENTS", "GUARD", "LEDGERS", "SAMPLE"] {

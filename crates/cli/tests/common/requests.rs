@@ -72,8 +72,8 @@ impl Server {
         let registration =
             Registration { name, class: Class::Latency, ..Registration::new(gpu(runtime), 99) };
         let (connection, board, granted) =
-            link::register(&socket, &registration, Nanos::from_millis(5_000)).unwrap();
-        assert_eq!((board.domain(), granted.class), (domain, Class::Latency));
+            link::register(&socket, &registration, None, Nanos::from_millis(5_000)).unwrap();
+        assert_eq!((granted.domain, granted.terms.class), (domain, Class::Latency));
         Server { seat: board.sit(granted.place).unwrap(), _connection: connection }
     }
 

@@ -75,7 +75,8 @@ pub struct Document {
 
 /// Reads a file, the `number`th of several, and adds what is wrong with it to `mistakes`.
 pub fn read(number: usize, path: &Path, text: &str, mistakes: &mut Vec<Mistake>) -> Document {
-    let mut walk = Walk { number, path, text, document: Document::default(), mistakes };
+    let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+    let mut walk = Walk { number, path, ends, document: Document::default(), mistakes };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         walk.wrong(error.span().map_or(0, |span| span.start), error.message().to_owned());
@@ -90,15 +91,15 @@ pub fn read(number: usize, path: &Path, text: &str, mistakes: &mut Vec<Mistake>)
 struct Walk<'a> {
     number: usize,
     path: &'a Path,
-    text: &'a str,
+    /// Where lines end. They are counted once: a file may have tens of thousands of keys.
+    ends: Vec<usize>,
     document: Document,
     mistakes: &'a mut Vec<Mistake>,
 }
 
 impl Walk<'_> {
     fn line(&self, offset: usize) -> usize {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        before.iter().filter(|&&byte| byte == b'\n').count() + 1
+        self.ends.partition_point(|&end| end < offset) + 1
     }
 
     fn at<T>(&self, value: &Spanned<T>) -> At {

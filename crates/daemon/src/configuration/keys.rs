@@ -82,6 +82,7 @@ pub static KEYS: &[Key] = &[
     key("schema_version", Holds::Schema, ""),
     once("domain", Holds::Word(DOMAINS), "isolated"),
     once("mps", Holds::Flag, ""),
+    once("board_per_user", Holds::Flag, "false"),
     key("policy.kind", Holds::Word(KINDS), "slo"),
     key("policy.quiet", us(0, 1_000_000), ""),
     key("policy.threshold", us(1, 1_000_000), ""),
@@ -94,6 +95,7 @@ pub static KEYS: &[Key] = &[
     key("token.idle", us(10, 1_000_000), "500us"),
     key("token.grace", us(1_000, 60_000_000), "250ms"),
     key("token.in_flight", us(100, 1_000_000), ""),
+    key("token.starve_after", us(100_000, 3_600_000_000), ""),
     once("socket.group", Holds::Group, ""),
     key("socket.admin_group", Holds::Group, ""),
     key("metrics.listen", Holds::Address, ""),
@@ -274,6 +276,6 @@ mod tests {
             assert!(std::ptr::eq(find(key.name).unwrap(), key), "{} stands twice", key.name);
         }
         assert_eq!(known_in("socket"), "group, admin_group");
-        assert_eq!(known_in(""), "schema_version, domain, mps");
+        assert_eq!(known_in(""), "schema_version, domain, mps, board_per_user");
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use installation::secret::{self, SecretReaders};
 
 use super::Scope;
 
@@ -38,24 +39,23 @@ impl Default for Dashboard {
 impl Dashboard {
     /// What is wrong with the file of a secret: nobody but the daemon's user, or root, may have written it or read it.
     pub(super) fn mistrust(path: &Path) -> Option<String> {
-        let facts = match fs::metadata(path) {
-            Ok(facts) if facts.is_file() => facts,
-            Ok(_) => return Some(format!("{} is no file", path.display())),
-            Err(error) => return Some(format!("{} cannot be looked at ({error})", path.display())),
-        };
-        let own = [rustix::process::geteuid().as_raw(), 0].contains(&facts.uid());
-        let path = path.display();
-        match (own, facts.mode() & 0o077) {
-            (false, _) => Some(format!("{path} belongs to user {}, and not to the daemon's", facts.uid())),
-            (_, 0) => None,
-            (_, open) => {
-                Some(format!("{path} is open to others (mode {open:03o} of it); run chmod 600 on it"))
+        match fs::metadata(path) {
+            Ok(facts) => {
+                let reason = secret::distrust(&facts, SecretReaders::Owner)?;
+                Some(format!("{} {reason}", path.display()))
             }
+            Err(error) => Some(format!("{} cannot be looked at ({error})", path.display())),
         }
     }
 }
 
 impl Metrics {
+    /// What is wrong with the file of a key or of passwords that is there. One that is not may still come; who serves looks again.
+    pub(super) fn mistrust(path: &Path) -> Option<String> {
+        let reason = secret::distrust(&fs::metadata(path).ok()?, SecretReaders::OwnerAndGroup)?;
+        Some(format!("{} {reason}", path.display()))
+    }
+
     /// A machine is watched by whoever runs it; a daemon that a user has for an hour is not.
     pub(super) fn plain(scope: Scope) -> Metrics {
         Metrics { listen: (scope == Scope::Machine).then_some(USUAL), ..Metrics::default() }
@@ -101,6 +101,25 @@ mod tests {
         assert!(open.starts_with("3: ") && open.contains("is open to others"), "{open}");
         assert!(named(folder.path()).unwrap_err().contains("is no file"));
         assert!(named(&folder.path().join("none")).unwrap_err().contains("cannot be looked at"));
+    }
+
+    #[test]
+    fn keys_and_passwords_that_others_can_read_are_mistakes() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        fs::write(&path, "secret").unwrap();
+        let file = path.display();
+        for text in [
+            format!("[metrics]\nbasic_auth_file = \"{file}\""),
+            format!("[metrics]\ntls_key = \"{file}\"\ntls_certificate = \"/c\""),
+        ] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+            assert!(read(Scope::Machine, &text).is_ok(), "{text}");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            let open = read(Scope::Machine, &text).unwrap_err();
+            assert!(open.starts_with("3: ") && open.contains("chmod 600"), "{open}");
+        }
     }
 
     #[test]

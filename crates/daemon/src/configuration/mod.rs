@@ -58,6 +58,8 @@ pub struct Configuration {
     /// Whether the shared domain is MPS's. On the software GPU contexts run at the same time without it. `None`: where there
     /// is a driver of NVIDIA's.
     pub mps: Option<bool>,
+    /// Whether users have boards of their own, and so cannot write on each other's.
+    pub board_per_user: bool,
     pub ceilings: Ceilings,
     pub sockets: Sockets,
     pub metrics: Metrics,
@@ -122,6 +124,7 @@ impl Configuration {
             policy,
             gpus,
             mps: None,
+            board_per_user: false,
             ceilings,
             sockets: Sockets::default(),
             metrics: Metrics::plain(scope),

@@ -8,6 +8,10 @@
 //!
 //! Accounts of tenants that have ended are forgotten after a while, and the oldest of them sooner where there are many. What they
 //! had counted stays in the sums of their GPU, which is forgotten only where there are too many.
+//!
+//! Names are free, so one user's must not push out another's: each user has a bounded number of accounts. Where they are all in
+//! use, or ended so lately that nobody may have read how, a tenant with a further name is counted in one account that gathers
+//! the rest of its user's, `other@UID`.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +22,11 @@ use model::{Class, Nanos};
 const KEPT_FOR: Nanos = Nanos::from_millis(60 * 60 * 1_000);
 /// More accounts than this are not kept for those who have ended.
 const MOST_ACCOUNTS: usize = 1_024;
+/// More than this one user does not have: sixteen tenants on each of eight GPUs.
+const MOST_OF_USER: usize = 128;
+/// An account that ended is kept for so long at least, before it makes room for another of its user. Every reader has been here
+/// meanwhile; and one that keeps all series it has ever seen does not see more than this allows.
+const KEPT_AT_LEAST: Nanos = Nanos::from_millis(5 * 60 * 1_000);
 /// More GPUs than any machine has: tenants name their GPUs themselves.
 const MOST_GPUS: usize = 64;
 
@@ -27,6 +36,13 @@ pub struct Owner {
     pub name: String,
     pub user: u32,
     pub class: Class,
+}
+
+impl Owner {
+    /// Under whom a user's tenants are counted that have no account of their own.
+    fn gathered(&self) -> Owner {
+        Owner { name: format!("other@{}", self.user), ..self.clone() }
+    }
 }
 
 #[derive(Debug)]
@@ -47,6 +63,8 @@ pub struct Page {
     /// GPU time of best-effort tenants, those who are forgotten too.
     pub harvested: Nanos,
     pub idle: Nanos,
+    /// How often a tenant was counted, or came to be counted, in the account that gathers its user's.
+    pub gathered: u64,
     pub accounts: BTreeMap<Owner, Account>,
 }
 
@@ -60,17 +78,41 @@ impl Book {
         self.pages.iter()
     }
 
-    /// A process begins to count for an account.
-    pub fn open(&mut self, gpu: Gpu, owner: &Owner, now: Nanos) {
+    /// A process begins to count for an account: its owner's own, or the one that gathers those of its user.
+    #[must_use]
+    pub fn open(&mut self, gpu: Gpu, owner: &Owner, now: Nanos) -> Owner {
         self.forget(now);
         self.make_room(gpu);
+        let known = |page: &Page| page.accounts.contains_key(owner);
+        let own = self.pages.get(&gpu).is_some_and(known) || self.has_room_for(owner.user, now);
         let page = self.pages.entry(gpu).or_insert_with(|| Page::new(now));
-        if !page.accounts.contains_key(owner) {
-            let label = page.label(owner);
-            let figures = Box::new(Figures::NONE);
-            page.accounts.insert(owner.clone(), Account { label, figures, processes: 0, ended: now });
+        page.gathered += u64::from(!own);
+        let owner = if own { owner.clone() } else { owner.gathered() };
+        page.account(&owner, now).processes += 1;
+        owner
+    }
+
+    /// Whether a user may have one more account, which may be at the cost of the one that ended first.
+    fn has_room_for(&mut self, user: u32, now: Nanos) -> bool {
+        let of_user = |(owner, _): &(&Owner, &Account)| owner.user == user;
+        let all = self.pages.values().map(|page| page.accounts.iter().filter(of_user).count());
+        if all.sum::<usize>() < MOST_OF_USER {
+            return true;
         }
-        page.accounts.get_mut(owner).expect("it is there or was just put there").processes += 1;
+        let over = |(gpu, page): (&Gpu, &Page)| {
+            let gpu = *gpu;
+            let ended = page.accounts.iter().filter(of_user).filter(|(owner, account)| {
+                let long_ago = now.since(account.ended) >= KEPT_AT_LEAST;
+                account.processes == 0 && long_ago && **owner != owner.gathered()
+            });
+            ended.map(|(owner, account)| (account.ended, gpu, owner.clone())).min()
+        };
+        let Some((_, gpu, owner)) = self.pages.iter().filter_map(over).min() else { return false };
+        let page = self.pages.get_mut(&gpu).expect("it was found on this page");
+        let account = page.accounts.remove(&owner).expect("it was found there");
+        page.gathered += 1;
+        page.account(&owner.gathered(), now).figures.add(&account.figures);
+        true
     }
 
     /// What a process has counted since the last time.
@@ -113,12 +155,19 @@ impl Book {
         }
     }
 
+    /// The one that ended first, of the user who has most of those that ended.
     fn forget_oldest(&mut self) -> bool {
-        let ended = self.pages.iter().flat_map(|(gpu, page)| {
-            let ended = page.accounts.iter().filter(|(_, account)| account.processes == 0);
-            ended.map(|(owner, account)| (account.ended, *gpu, owner.clone()))
-        });
-        let Some((_, gpu, owner)) = ended.min() else { return false };
+        let ended = || {
+            self.pages.iter().flat_map(|(gpu, page)| {
+                let ended = page.accounts.iter().filter(|(_, account)| account.processes == 0);
+                ended.map(|(owner, account)| (account.ended, *gpu, owner))
+            })
+        };
+        let mut users: BTreeMap<u32, usize> = BTreeMap::new();
+        ended().for_each(|(_, _, owner)| *users.entry(owner.user).or_default() += 1);
+        let most = users.into_iter().max_by_key(|(_, accounts)| *accounts).map(|(user, _)| user);
+        let oldest = ended().filter(|(_, _, owner)| Some(owner.user) == most).min();
+        let Some((gpu, owner)) = oldest.map(|(_, gpu, owner)| (gpu, owner.clone())) else { return false };
         self.pages.get_mut(&gpu).is_some_and(|page| page.accounts.remove(&owner).is_some())
     }
 
@@ -143,8 +192,19 @@ impl Page {
             all: Box::new(Figures::NONE),
             harvested: Nanos::ZERO,
             idle: Nanos::ZERO,
+            gathered: 0,
             accounts: BTreeMap::new(),
         }
+    }
+
+    /// The account of an owner, made where there is none.
+    fn account(&mut self, owner: &Owner, now: Nanos) -> &mut Account {
+        if !self.accounts.contains_key(owner) {
+            let label = self.label(owner);
+            let figures = Box::new(Figures::NONE);
+            self.accounts.insert(owner.clone(), Account { label, figures, processes: 0, ended: now });
+        }
+        self.accounts.get_mut(owner).expect("it is there or was just put there")
     }
 
     fn label(&self, owner: &Owner) -> String {
@@ -176,6 +236,49 @@ mod tests {
         Figures { gpu_ns: at(seconds).0, ..Figures::NONE }
     }
 
+    /// A tenant that comes and goes.
+    fn pass(book: &mut Book, gpu: Gpu, name: &str, user: u32, now: Nanos) {
+        let counts_for = book.open(gpu, &owner(name, user), now);
+        book.enter(gpu, &counts_for, &gpu_time(1));
+        book.close(gpu, &counts_for, now);
+    }
+
+    #[test]
+    fn one_users_names_do_not_push_out_anothers() {
+        let mut book = Book::default();
+        pass(&mut book, GPU, "quiet", 6, at(0));
+        (0..3_000).for_each(|number| pass(&mut book, GPU, &format!("n{number}"), 5, at(1)));
+        let found = labels(&book);
+        assert!(found.contains(&"quiet") && found.contains(&"other@5"), "{found:?}");
+        assert_eq!(found.len(), MOST_OF_USER + 2);
+        let page = book.pages().next().unwrap().1;
+        let gathered = Owner { name: "other@5".to_owned(), ..owner("", 5) };
+        let rest = 3_000 - MOST_OF_USER as u64;
+        assert_eq!((page.gathered, page.accounts[&gathered].figures.gpu_ns), (rest, at(rest).0));
+        let sum: u64 = page.accounts.values().map(|account| account.figures.gpu_ns).sum();
+        assert_eq!(sum, page.all.gpu_ns, "nothing is lost");
+    }
+
+    #[test]
+    fn a_new_name_takes_the_place_of_one_that_everybody_has_seen_end() {
+        let mut book = Book::default();
+        (0..MOST_OF_USER as u64)
+            .for_each(|number| pass(&mut book, GPU, &format!("n{number:03}"), 5, at(number)));
+        let late = at(KEPT_AT_LEAST.0 / 1_000_000_000);
+        assert_eq!(book.open(GPU, &owner("new", 5), late).name, "new", "the first has ended long enough ago");
+        assert_eq!(book.open(GPU, &owner("newer", 5), late).name, "other@5", "the second has not");
+        assert_eq!(book.open(GPU, &owner("n001", 5), late).name, "n001", "who comes again is known");
+        let page = book.pages().next().unwrap().1;
+        assert!(!labels(&book).contains(&"n000"));
+        assert_eq!(
+            (
+                page.gathered,
+                page.accounts[&Owner { name: "other@5".to_owned(), ..owner("", 5) }].figures.gpu_ns
+            ),
+            (2, at(1).0)
+        );
+    }
+
     fn labels(book: &Book) -> Vec<&str> {
         let accounts = book.pages().flat_map(|(_, page)| page.accounts.values());
         accounts.map(|account| account.label.as_str()).collect()
@@ -185,7 +288,7 @@ mod tests {
     fn who_comes_again_goes_on_with_its_account() {
         let (mut book, train) = (Book::default(), owner("train", 5));
         for start in [0, 10] {
-            book.open(GPU, &train, at(start));
+            let _ = book.open(GPU, &train, at(start));
             book.enter(GPU, &train, &gpu_time(3));
             book.close(GPU, &train, at(start + 5));
         }
@@ -198,7 +301,7 @@ mod tests {
     #[test]
     fn who_ended_long_ago_is_forgotten_and_its_gpu_remembers() {
         let (mut book, train) = (Book::default(), owner("train", 5));
-        book.open(GPU, &train, at(0));
+        let _ = book.open(GPU, &train, at(0));
         book.enter(GPU, &train, &gpu_time(3));
         book.look(at(1_000_000));
         assert_eq!(labels(&book), ["train"], "who is there is not forgotten");
@@ -211,11 +314,11 @@ mod tests {
     #[test]
     fn two_users_do_not_share_a_name_nor_take_anothers() {
         let mut book = Book::default();
-        book.open(GPU, &owner("train", 5), at(0));
-        book.open(GPU, &owner("train@6", 7), at(0));
-        book.open(GPU, &owner("train", 6), at(0));
+        let _ = book.open(GPU, &owner("train", 5), at(0));
+        let _ = book.open(GPU, &owner("train@6", 7), at(0));
+        let _ = book.open(GPU, &owner("train", 6), at(0));
         let latency = Owner { class: Class::Latency, ..owner("train", 5) };
-        book.open(GPU, &latency, at(0));
+        let _ = book.open(GPU, &latency, at(0));
         let mut found = labels(&book);
         found.sort_unstable();
         assert_eq!(found, ["train", "train", "train@6", "train@6@6"]);
@@ -224,18 +327,16 @@ mod tests {
     #[test]
     fn no_more_are_kept_than_there_is_room_for() {
         let mut book = Book::default();
-        book.open(GPU, &owner("there", 5), at(0));
+        let _ = book.open(GPU, &owner("there", 5), at(0));
         for number in 0..2 * MOST_ACCOUNTS as u64 {
-            let passing = owner(&format!("{number:05}"), 5);
-            book.open(GPU, &passing, at(number));
-            book.close(GPU, &passing, at(number));
+            // Many users, each with few.
+            pass(&mut book, GPU, &format!("{number:05}"), 10 + number as u32 / 100, at(number));
         }
         let found = labels(&book);
         assert_eq!((found.len(), found.last()), (MOST_ACCOUNTS, Some(&"there")));
         assert!(found.contains(&"02047") && !found.contains(&"00000"));
         for number in 0..2 * MOST_GPUS as u8 {
-            book.open(Gpu([number; 16]), &owner("passing", 5), at(4_000));
-            book.close(Gpu([number; 16]), &owner("passing", 5), at(4_000));
+            pass(&mut book, Gpu([number; 16]), "passing", 5, at(4_000));
         }
         assert_eq!(book.pages().count(), MOST_GPUS);
         assert!(book.pages().any(|(gpu, _)| *gpu == GPU), "where somebody is");
@@ -244,7 +345,7 @@ mod tests {
     #[test]
     fn idle_time_never_goes_back() {
         let (mut book, train) = (Book::default(), owner("train", 5));
-        book.open(GPU, &train, at(0));
+        let _ = book.open(GPU, &train, at(0));
         book.look(at(10));
         book.enter(GPU, &train, &gpu_time(8));
         for (now, idle) in [(11, 10), (18, 10), (20, 12)] {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{Registry, Sitting, TenantKey, Ticket};
-use crate::request::{Changed, Wish};
+use crate::request::{Changed, GrantedTerms, Wish};
 
 impl Registry {
     pub fn change(&mut self, target: &str, wish: Wish) -> Result<Changed, String> {
@@ -16,6 +16,7 @@ impl Registry {
         processes.sort_unstable();
         processes.dedup();
         let name = self.of_tenant(key).next().map_or_else(String::new, |(_, sitting)| sitting.name.clone());
+        let before = self.terms_of(key);
         let tenant = self.tenants.get_mut(&key).expect("who was found is there");
         let old = tenant.wish;
         tenant.wish = Wish {
@@ -27,8 +28,15 @@ impl Registry {
             paused: wish.paused.or(old.paused),
         };
         let number = tenant.number;
+        self.changed = true;
         tickets.into_iter().for_each(|ticket| self.apply(ticket));
-        Ok(Changed { tenant: format!("{number:016x}"), name, processes })
+        let after = self.terms_of(key);
+        Ok(Changed { tenant: format!("{number:016x}"), name, processes, before, after })
+    }
+
+    /// What its first process has; all of them have the same, unless they asked for different terms.
+    fn terms_of(&self, key: TenantKey) -> Option<GrantedTerms> {
+        self.of_tenant(key).next().map(|(_, sitting)| GrantedTerms::from(&sitting.granted))
     }
 
     fn of_tenant(&self, key: TenantKey) -> impl Iterator<Item = (&Ticket, &Sitting)> {

@@ -7,7 +7,7 @@ use policy::Why;
 use policy::slo::Aim;
 
 use crate::controller;
-use crate::report::{Decision, Requests, Times};
+use crate::report::{AloneSamples, Decision, Requests, Times};
 
 /// How long the requests of a latency tenant take, if it says so.
 pub(super) fn requests(reading: &Reading, class: Class) -> Option<Requests> {
@@ -23,13 +23,14 @@ pub(super) fn requests(reading: &Reading, class: Class) -> Option<Requests> {
     Some(Requests {
         all: times(all),
         alone: times(alone),
+        alone_samples: AloneSamples { seen: alone.count, needed: reading.experience.alone_needed },
         slowdown_p50_permille: ratio(all.p50, alone.p50),
         slowdown_p99_permille: ratio(all.p99, alone.p99),
         in_line: reading.outlook.in_line,
     })
 }
 
-/// What 99 of 100 requests take alone, if that is more than the objective.
+/// What 99 of 100 requests take alone, if the objective is missed and that is more.
 pub(super) fn unattainable(reading: &Reading, terms: &Terms) -> Option<u64> {
     match controller::aim(reading, terms.slo) {
         Aim::Unattainable { alone, .. } if terms.class == Class::Latency => Some(alone.0),
@@ -44,6 +45,18 @@ pub(super) fn decision(reading: &Reading, class: Class) -> Option<Decision> {
     let longest = (decided.longest != Nanos::MAX).then_some(decided.longest.0);
     Some(Decision { why: why.name().to_owned(), reason: sentence(why).to_owned(), longest_ns: longest })
 }
+
+/// A policy knows nothing of strangers. Where best-effort work yields to them, it may start what it likes and runs when they
+/// leave the GPU to it.
+pub(super) fn beside_strangers(decision: Decision, yields: bool) -> Decision {
+    match yields && decision.longest_ns != Some(0) {
+        true => Decision { why: "strangers".to_owned(), reason: WAITS_FOR_STRANGERS.to_owned(), ..decision },
+        false => decision,
+    }
+}
+
+const WAITS_FOR_STRANGERS: &str =
+    "programs that are no tenants have work, and it runs when they leave the GPU";
 
 fn times(spans: &Spans) -> Times {
     let known = |span: Nanos| spans.is_known().then_some(span.0);

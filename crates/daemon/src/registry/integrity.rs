@@ -6,14 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use board::{Gpu, Occupant, Reading, Terms};
+use board::{Occupant, Reading, Terms};
 use model::Nanos;
 
-use super::{Registry, Sitting};
+use super::{BoardKey, Registry, Sitting};
 use crate::uuid;
 
 /// How often is looked while somebody sits somewhere.
 const EVERY: Nanos = Nanos::from_millis(2_000);
+
+/// After somebody has left, boards are looked at sooner: whatever it wrote there is the last of it. How much sooner is
+/// bounded, since anybody can come and leave all the time.
+const AFTER_A_DEPARTURE: Nanos = Nanos::from_millis(100);
 
 /// So many of those who may have done it are named.
 const NAMED: usize = 8;
@@ -28,44 +32,46 @@ impl Registry {
     }
 
     pub fn next_inspection(&self) -> Option<Nanos> {
-        (!self.sittings.is_empty()).then_some(self.inspected + EVERY)
+        let span = if self.departed { AFTER_A_DEPARTURE } else { EVERY };
+        (!self.sittings.is_empty()).then_some(self.inspected + span)
     }
 
     /// Looks at all boards now.
     pub fn inspect(&mut self, now: Nanos) -> Vec<String> {
         self.inspected = now;
-        let gpus: Vec<Gpu> = self.tables.keys().copied().collect();
-        gpus.into_iter().filter_map(|gpu| self.inspect_one(gpu)).collect()
+        self.departed = false;
+        let keys: Vec<BoardKey> = self.tables.keys().copied().collect();
+        keys.into_iter().filter_map(|key| self.inspect_one(key)).collect()
     }
 
-    fn inspect_one(&mut self, gpu: Gpu) -> Option<String> {
-        let mut found = self.mend_header(gpu);
-        if self.mend_seats(gpu) {
+    fn inspect_one(&mut self, key: BoardKey) -> Option<String> {
+        let mut found = self.mend_header(key);
+        if self.mend_seats(key) {
             found.push("what is granted to whom");
         }
-        if self.free_strangers(gpu) {
+        if self.free_strangers(key) {
             found.push("seats that nobody was given");
         }
         if found.is_empty() {
             return None;
         }
-        let table = self.tables.get_mut(&gpu)?;
+        let table = self.tables.get_mut(&key)?;
         table.tampered += 1;
         table.board.announce();
-        let there = self.sittings.values().filter(|sitting| sitting.gpu == gpu);
+        let there = self.sittings.values().filter(|sitting| sitting.board == key);
         let called = there.map(|one| format!("{} (process {} of user {})", one.name, one.pid, one.user));
         Some(format!(
             "the board of {} was written over and put back: {}; by one of {}",
-            uuid::write(gpu),
+            uuid::write(key.gpu),
             found.join(", "),
             called.take(NAMED).collect::<Vec<_>>().join(", ")
         ))
     }
 
     /// What holds for all seats.
-    fn mend_header(&self, gpu: Gpu) -> Vec<&'static str> {
-        let Some(table) = self.tables.get(&gpu) else { return Vec::new() };
-        let mut found = Vec::new();
+    fn mend_header(&self, key: BoardKey) -> Vec<&'static str> {
+        let Some(table) = self.tables.get(&key) else { return Vec::new() };
+        let (mut found, gpu) = (Vec::new(), key.gpu);
         let policy = self.configuration.policy_of(gpu);
         let settings = policy.settings(self.configuration.token).sane();
         if !table.board.is_whole() || table.board.gpu() != gpu {
@@ -86,11 +92,11 @@ impl Registry {
     }
 
     /// Who sits where, with which terms. A seat that is no longer taken is not taken again: its process asks for another.
-    fn mend_seats(&self, gpu: Gpu) -> bool {
-        let Some(table) = self.tables.get(&gpu) else { return false };
+    fn mend_seats(&self, key: BoardKey) -> bool {
+        let Some(table) = self.tables.get(&key) else { return false };
         let readings: BTreeMap<_, _> = table.board.seats().collect();
         let mut mended = false;
-        for sitting in self.sittings.values().filter(|sitting| sitting.gpu == gpu) {
+        for sitting in self.sittings.values().filter(|sitting| sitting.board == key) {
             let tenant = self.tenants.get(&sitting.tenant).map_or(0, |tenant| tenant.number);
             let right = readings.get(&sitting.place).is_some_and(|one| is_right(one, sitting, tenant));
             if !right {
@@ -105,9 +111,9 @@ impl Registry {
     }
 
     /// Seats that are taken on the board and not in the books would be taken for ever.
-    fn free_strangers(&self, gpu: Gpu) -> bool {
-        let Some(table) = self.tables.get(&gpu) else { return false };
-        let there = self.sittings.values().filter(|sitting| sitting.gpu == gpu);
+    fn free_strangers(&self, key: BoardKey) -> bool {
+        let Some(table) = self.tables.get(&key) else { return false };
+        let there = self.sittings.values().filter(|sitting| sitting.board == key);
         let given: BTreeSet<_> = there.map(|sitting| sitting.place).collect();
         table.board.sweep(|place| given.contains(&place)) > 0
     }
@@ -115,7 +121,7 @@ impl Registry {
     /// Who has a seat by the books and none on the board.
     pub(super) fn unseated(&self) -> impl Iterator<Item = &Sitting> {
         self.sittings.values().filter(|sitting| {
-            let table = self.tables.get(&sitting.gpu);
+            let table = self.tables.get(&sitting.board);
             table.is_some_and(|table| table.board.pulse(sitting.place).is_none())
         })
     }

@@ -7,7 +7,8 @@
 //! somebody else by saying its number. Changes made to a tenant while it runs, a pause say, hold for the processes that it
 //! starts later, and are forgotten when the last of them and the process that began it are gone.
 //!
-//! * `change`: tenants by name, and what an admin may do to them
+//! * `change`: tenants by name, and what an admin may do to them; `remembered`: what the next daemon must know of that
+//! * `bounds`: how much of boards and seats one user may have
 //! * `fate`: what the tenants of the shared domain have in common
 //! * `tuning`: the controllers of all GPUs, and when they look
 //! * `integrity`: whether boards still hold what was written there
@@ -15,18 +16,21 @@
 //! * `book`: what tenants have counted, for longer than their processes live; `observation`: the same for monitoring
 
 mod book;
+mod bounds;
 mod change;
 mod fate;
 mod insight;
 mod integrity;
 mod observation;
 mod picture;
+mod presence;
+pub mod remembered;
 mod summary;
 #[cfg(test)]
 mod tests;
 mod tuning;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -35,6 +39,7 @@ use board::{Board, Change, Figures, Gpu, Label, Occupant, Terms};
 use export::{Disconnects, Reload};
 use model::{Class, Domain, Nanos};
 
+use crate::access::SeatedWith;
 use crate::controller::Controller;
 use crate::nvml::Survey;
 use crate::peer::Peer;
@@ -44,9 +49,6 @@ use crate::{Choice, Configuration, Metrics};
 use book::Book;
 pub use fate::Fate;
 pub use insight::sentence;
-
-/// More GPUs than any machine has. A tenant names its GPU itself, so there must be a bound.
-const BOARDS: usize = 64;
 
 /// How long the board of a GPU stays when nobody sits at it.
 const EMPTY_FOR: Nanos = Nanos::from_millis(30_000);
@@ -62,6 +64,14 @@ pub struct TenantKey {
     claimed: u64,
 }
 
+/// A board: of a GPU, for all of its users or for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BoardKey {
+    pub gpu: Gpu,
+    /// Whose it is, where only one user sits there.
+    pub user: Option<u32>,
+}
+
 #[derive(Debug)]
 struct Tenant {
     /// Its number on boards and in reports: what its processes say, unless that is somebody else's.
@@ -75,7 +85,7 @@ struct Tenant {
 /// One process at one GPU.
 #[derive(Debug)]
 struct Sitting {
-    gpu: Gpu,
+    board: BoardKey,
     place: board::Place,
     pid: u32,
     user: u32,
@@ -88,8 +98,15 @@ struct Sitting {
     asked: Terms,
     granted: Terms,
     lowered: bool,
+    /// For whom it counts in the book.
+    account: book::Owner,
     /// What it has counted, as far as it is in the book.
     counted: Box<Figures>,
+    /// For how long it had work, when that was last held against how long it was on the GPU, and that since then.
+    pending: u64,
+    had: Nanos,
+    /// It was said that its timeslice is not the short one.
+    told_of_slice: bool,
 }
 
 /// How a process came to leave its seat.
@@ -109,6 +126,8 @@ struct Table {
     controller: Controller,
     /// How often something was put back that somebody else had written over.
     tampered: u64,
+    /// How much of the GPU's time strangers had, as far as that is known.
+    strangers_time: Nanos,
 }
 
 impl Drop for Table {
@@ -140,9 +159,15 @@ pub struct Registry {
     generation: u64,
     began: Nanos,
     folder: PathBuf,
-    tables: BTreeMap<Gpu, Table>,
+    tables: BTreeMap<BoardKey, Table>,
     sittings: BTreeMap<Ticket, Sitting>,
     tenants: BTreeMap<TenantKey, Tenant>,
+    /// What the daemon before this one had changed about tenants that have not come back yet.
+    remembered: BTreeMap<TenantKey, Wish>,
+    /// What was changed about tenants is not written down yet.
+    changed: bool,
+    /// Seats whose occupants have to be told of other terms.
+    untold: BTreeSet<Ticket>,
     next: u64,
     /// Registrations that were not granted.
     pub refused: u64,
@@ -150,8 +175,9 @@ pub struct Registry {
     pub turned_away: u64,
     /// Messages that were none.
     pub malformed: u64,
-    /// When boards were last looked at.
+    /// When boards were last looked at, and whether somebody has left since.
     inspected: Nanos,
+    departed: bool,
     /// What is wrong with the daemon itself, for the report.
     pub remark: Option<String>,
     /// What was chosen, where the configuration left it open.
@@ -169,6 +195,8 @@ pub struct Registry {
     pub reload: Reload,
     /// The GPUs of this machine and who computes on them, where that can be known.
     pub survey: Survey,
+    /// When that was found.
+    pub surveyed: Option<Nanos>,
     book: Book,
     disconnects: Disconnects,
 }
@@ -183,11 +211,15 @@ impl Registry {
             tables: BTreeMap::new(),
             sittings: BTreeMap::new(),
             tenants: BTreeMap::new(),
+            remembered: BTreeMap::new(),
+            changed: false,
+            untold: BTreeSet::new(),
             next: 0,
             refused: 0,
             turned_away: 0,
             malformed: 0,
             inspected: Nanos::ZERO,
+            departed: false,
             remark: None,
             choice: None,
             configured: Configured::default(),
@@ -197,6 +229,7 @@ impl Registry {
             dashboard: None,
             reload: read_now(),
             survey: Survey::new(),
+            surveyed: None,
             book: Book::default(),
             disconnects: Disconnects::default(),
         }
@@ -206,13 +239,29 @@ impl Registry {
         self.sittings.is_empty()
     }
 
-    /// Seats a process. Its claims are lowered to what its user may have.
+    /// Who sits at boards, each once, in words.
+    pub fn names(&self) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        let first = self.sittings.values().filter(|sitting| seen.insert(sitting.pid));
+        first.map(|sitting| format!("{} (pid {})", sitting.name, sitting.pid)).collect()
+    }
+
+    /// Whether a process of a tenant sits at a board.
+    pub fn is_seated(&self, tenant: TenantKey) -> bool {
+        self.sittings.values().any(|sitting| sitting.tenant == tenant)
+    }
+
+    /// Seats a process with those it may be seated with. Its claims are lowered to what its user may have.
     pub fn register(
         &mut self,
         peer: &Peer,
         registration: &Registration,
+        with: SeatedWith,
     ) -> Result<(Ticket, Granted), Reason> {
-        self.table(registration.gpu)?;
+        let apart = with == SeatedWith::OwnUser || self.configuration.board_per_user;
+        let key = BoardKey { gpu: registration.gpu, user: apart.then_some(peer.user) };
+        self.table(key)?;
+        self.may_sit(key, peer.user)?;
         let Registration { class, weight, priority, slo, memory, .. } = *registration;
         let asked = Terms { class, weight, priority, slo, memory, paused: false };
         let claimed = match registration.tenant {
@@ -232,7 +281,7 @@ impl Registry {
             name: registration.name.as_bytes(),
             program: registration.program.as_bytes(),
         };
-        let table = self.tables.get_mut(&registration.gpu).expect("it was found or made above");
+        let table = self.tables.get_mut(&key).expect("it was found or made above");
         let Some(place) = table.board.take(&occupant) else {
             self.forget(tenant);
             return Err(Reason::Full);
@@ -244,37 +293,43 @@ impl Registry {
         // Others may have to yield to this one, or share with it.
         table.board.announce();
         self.next += 1;
+        let owner = book::Owner { name: registration.name.printable(), user: peer.user, class: terms.class };
         let sitting = Sitting {
-            gpu: registration.gpu,
+            board: key,
             place,
             pid: peer.number(),
             user: peer.user,
             groups: peer.groups.clone(),
             tenant,
-            name: registration.name.printable(),
+            name: owner.name.clone(),
             label: Label::new(registration.name.as_bytes()),
             program: Label::new(registration.program.as_bytes()),
             asked,
             granted: terms,
             lowered,
+            account: self.book.open(registration.gpu, &owner, board::now()),
             counted: Box::new(Figures::NONE),
+            pending: 0,
+            had: Nanos::ZERO,
+            told_of_slice: false,
         };
-        self.book.open(sitting.gpu, &sitting.owner(), board::now());
         self.sittings.insert(Ticket(self.next), sitting);
-        Ok((Ticket(self.next), Granted { place, class: terms.class, lowered, generation: self.generation }))
+        let (domain, generation) = (self.domain(), self.generation);
+        Ok((Ticket(self.next), Granted { place, terms, lowered, domain, generation }))
     }
 
     /// The board of a seat, as a file to pass on.
     pub fn file(&self, ticket: Ticket) -> Option<BorrowedFd<'_>> {
         let sitting = self.sittings.get(&ticket)?;
-        self.tables.get(&sitting.gpu).map(|table| table.file.as_fd())
+        self.tables.get(&sitting.board).map(|table| table.file.as_fd())
     }
 
     /// Frees a seat, whatever became of who sat there.
     pub fn leave(&mut self, ticket: Ticket, end: End, now: Nanos) {
         self.settle(ticket);
+        self.untold.remove(&ticket);
         let Some(sitting) = self.sittings.remove(&ticket) else { return };
-        self.book.close(sitting.gpu, &sitting.owner(), now);
+        self.book.close(sitting.board.gpu, &sitting.account, now);
         match end {
             End::Expelled => self.disconnects.expelled += 1,
             End::Gone if sitting.counted.farewells > 0 => self.disconnects.exit += 1,
@@ -283,12 +338,13 @@ impl Registry {
         if let Some(fate) = &mut self.fate {
             fate.leaves(&sitting.name, sitting.pid, now);
         }
-        if let Some(table) = self.tables.get_mut(&sitting.gpu) {
+        if let Some(table) = self.tables.get_mut(&sitting.board) {
             table.board.free(sitting.place);
             table.board.announce();
             table.seats -= 1;
             table.empty_since = now;
         }
+        self.departed = true;
         self.forget(sitting.tenant);
     }
 
@@ -297,7 +353,8 @@ impl Registry {
         let key = TenantKey { user, claimed };
         if !self.tenants.contains_key(&key) {
             let number = self.free_number(claimed);
-            self.tenants.insert(key, Tenant { number, wish: Wish::default(), members: 0 });
+            let wish = self.remembered.remove(&key).unwrap_or_default();
+            self.tenants.insert(key, Tenant { number, wish, members: 0 });
         }
         self.tenants.get_mut(&key).expect("it is there or was just put there").members += 1;
         key
@@ -307,7 +364,24 @@ impl Registry {
         let Some(tenant) = self.tenants.get_mut(&key) else { return };
         tenant.members -= 1;
         if tenant.members == 0 {
+            self.changed |= tenant.wish != Wish::default();
             self.tenants.remove(&key);
+        }
+    }
+
+    /// The terms that occupants of seats have to be told, each once and the newest only.
+    pub fn take_untold(&mut self) -> Vec<(Ticket, Terms)> {
+        let untold = std::mem::take(&mut self.untold).into_iter();
+        untold.filter_map(|ticket| Some((ticket, self.sittings.get(&ticket)?.granted))).collect()
+    }
+
+    /// Wakes the occupant of a seat, who has been told something.
+    pub fn ring(&self, ticket: Ticket) {
+        let Some(sitting) = self.sittings.get(&ticket) else { return };
+        if let Some(seat) =
+            self.tables.get(&sitting.board).and_then(|table| table.board.sit(sitting.place).ok())
+        {
+            seat.ring();
         }
     }
 
@@ -331,14 +405,15 @@ impl Registry {
     }
 
     /// Takes another configuration into use, for those who are there too.
-    /// The domain stays: whoever has a context has it there.
+    /// The domain stays: whoever has a context has it there. So does who sits with whom.
     pub fn configure(&mut self, mut configuration: Configuration) {
         configuration.token.domain = self.domain();
+        configuration.board_per_user = self.configuration.board_per_user;
         let before = std::mem::replace(&mut self.configuration, configuration);
         let domain = self.domain();
-        for (gpu, table) in &mut self.tables {
-            let policy = self.configuration.policy_of(*gpu);
-            if before.policy_of(*gpu).kind != policy.kind {
+        for (key, table) in &mut self.tables {
+            let policy = self.configuration.policy_of(key.gpu);
+            if before.policy_of(key.gpu).kind != policy.kind {
                 table.controller.forget();
             }
             table.board.set_settings(&policy.settings(self.configuration.token));
@@ -375,7 +450,7 @@ impl Registry {
         (terms, is_lower && wish.class.is_none())
     }
 
-    /// Finds anew what a seat has, and tells the board.
+    /// Finds anew what a seat has, for its occupant to be told, and for others on the board.
     fn apply(&mut self, ticket: Ticket) {
         let Some(sitting) = self.sittings.get(&ticket) else { return };
         let (terms, lowered) = self.granted(sitting.asked, sitting.user, &sitting.groups, sitting.tenant);
@@ -385,7 +460,10 @@ impl Registry {
         let sitting = self.sittings.get_mut(&ticket).expect("it was found above");
         let before = std::mem::replace(&mut sitting.granted, terms);
         sitting.lowered = lowered;
-        let Some(table) = self.tables.get(&sitting.gpu) else { return };
+        if before != terms {
+            self.untold.insert(ticket);
+        }
+        let Some(table) = self.tables.get(&sitting.board) else { return };
         let change = |differs: bool, change| {
             if differs {
                 table.board.change(sitting.place, change);
@@ -405,27 +483,36 @@ impl Registry {
     /// What a seat has counted so far was counted in the class that it had.
     fn change_account(&mut self, ticket: Ticket, class: Class) {
         self.settle(ticket);
-        let (sitting, now) = (&self.sittings[&ticket], board::now());
-        let before = sitting.owner();
-        let after = book::Owner { class, ..before.clone() };
-        self.book.close(sitting.gpu, &before, now);
-        self.book.open(sitting.gpu, &after, now);
+        let Some(sitting) = self.sittings.get_mut(&ticket) else { return };
+        let now = board::now();
+        let after = book::Owner { name: sitting.name.clone(), user: sitting.user, class };
+        self.book.close(sitting.board.gpu, &sitting.account, now);
+        sitting.account = self.book.open(sitting.board.gpu, &after, now);
     }
 
-    fn table(&mut self, gpu: Gpu) -> Result<(), Reason> {
-        if self.tables.contains_key(&gpu) {
+    fn table(&mut self, key: BoardKey) -> Result<(), Reason> {
+        if self.tables.contains_key(&key) {
             return Ok(());
         }
-        if self.tables.len() >= BOARDS {
-            return Err(Reason::TooMany);
-        }
+        self.may_have_board(key)?;
+        let gpu = key.gpu;
         let policy = self.configuration.policy_of(gpu);
         let settings = policy.settings(self.configuration.token);
         let (board, file) = Board::create(gpu, &settings).map_err(|_| Reason::Failed)?;
         let controller = Controller::default();
         board.set_dials(&controller.dials(&policy, self.domain()));
-        self.tables
-            .insert(gpu, Table { board, file, seats: 0, empty_since: board::now(), controller, tampered: 0 });
+        self.tables.insert(
+            key,
+            Table {
+                board,
+                file,
+                seats: 0,
+                empty_since: board::now(),
+                controller,
+                tampered: 0,
+                strangers_time: Nanos::ZERO,
+            },
+        );
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use model::{Class, Nanos};
 use super::book::{Owner, Page};
 use super::summary::is_silent;
 use super::{Registry, Sitting, Ticket, insight};
+use crate::report::Stranger;
 use crate::uuid;
 
 impl Registry {
@@ -39,17 +40,17 @@ impl Registry {
     /// Enters in the book what a seat has counted, and gives what stands there.
     pub(super) fn settle(&mut self, ticket: Ticket) -> Option<Reading> {
         let sitting = self.sittings.get_mut(&ticket)?;
-        let reading = self.tables.get(&sitting.gpu)?.board.read(sitting.place)?;
+        let reading = self.tables.get(&sitting.board)?.board.read(sitting.place)?;
         let before = sitting.counted.clone();
         sitting.counted.rise(&reading.figures);
         let counted = sitting.counted.since(&before);
-        let (gpu, owner) = (sitting.gpu, sitting.owner());
+        let (gpu, owner) = (sitting.board.gpu, sitting.account.clone());
         self.book.enter(gpu, &owner, &counted);
         Some(reading)
     }
 
     fn observed(&self, gpu: Gpu, page: &Page, there: &[(&Sitting, &Reading)]) -> export::Gpu {
-        let here: Vec<_> = there.iter().filter(|(sitting, _)| sitting.gpu == gpu).copied().collect();
+        let here: Vec<_> = there.iter().filter(|(sitting, _)| sitting.board.gpu == gpu).copied().collect();
         let of_class =
             |class| here.iter().filter(|(sitting, _)| sitting.granted.class == class).count() as u64;
         let tenants = page.accounts.iter().map(|(owner, account)| Tenant {
@@ -61,40 +62,32 @@ impl Registry {
         });
         let seen = self.survey.get(&gpu);
         export::Gpu {
-            index: seen.map(|seen| seen.index),
+            index: seen.and_then(|seen| seen.index),
             uuid: uuid::write(gpu),
             domain: self.domain().to_string(),
             policy: self.configuration.policy_of(gpu).kind.name().to_owned(),
             clients: Clients { latency: of_class(Class::Latency), best_effort: of_class(Class::BestEffort) },
-            unmanaged: seen.and_then(|seen| seen.processes.as_ref()).map(|pids| self.unmanaged(pids)),
+            unmanaged: self.strangers(gpu).map(|strangers| strangers.len() as u64),
             idle: page.idle,
             harvested: page.harvested,
+            gathered: page.gathered,
             all: page.all.clone(),
             tenants: tenants.collect(),
         }
     }
 
-    /// How many of these processes are no tenants.
-    fn unmanaged(&self, pids: &[u32]) -> u64 {
-        let is_tenant = |pid: &u32| self.sittings.values().any(|sitting| sitting.pid == *pid);
-        pids.iter().filter(|pid| !is_tenant(pid)).count() as u64
-    }
-}
-
-impl Sitting {
-    pub(super) fn owner(&self) -> Owner {
-        Owner { name: self.name.clone(), user: self.user, class: self.granted.class }
+    /// Processes on a GPU that are not tenants, as far as that is known.
+    pub(super) fn strangers(&self, gpu: Gpu) -> Option<Vec<Stranger>> {
+        let found = self.survey.get(&gpu)?.processes.as_ref()?;
+        let is_tenant =
+            |stranger: &&Stranger| self.sittings.values().any(|sitting| sitting.pid == stranger.pid);
+        Some(found.iter().filter(|stranger| !is_tenant(stranger)).cloned().collect())
     }
 }
 
 /// What holds for a tenant now, if any of those here is a process of it.
 fn now_of(owner: &Owner, here: &[(&Sitting, &Reading)]) -> Option<Now> {
-    let own: Vec<_> = here
-        .iter()
-        .filter(|(sitting, _)| {
-            sitting.name == owner.name && sitting.user == owner.user && sitting.granted.class == owner.class
-        })
-        .collect();
+    let own: Vec<_> = here.iter().filter(|(sitting, _)| sitting.account == *owner).collect();
     let terms = own.first()?.0.granted;
     let slowdowns = own.iter().filter_map(|(_, reading)| slowdown(reading, owner.class));
     Some(Now {

@@ -1,25 +1,27 @@
 //! The boards and those who sit at them, as a report.
 
-use board::{Figures, Gpu, Reading, Rung, Snapshot, Why};
+use board::{Figures, Reading, Rung, SliceState, Snapshot, Why};
 use model::{Class, Nanos};
 
-use super::{Fate, Registry, Sitting, Table, insight};
+use super::{BoardKey, Fate, Registry, Sitting, Table, insight};
 use crate::configuration::Scope;
 use crate::report::{Asked, Counters, Daemon, DomainChoice, Holder, Process, Report, Settings, State, Times};
-use crate::uuid;
+use crate::scene::Service;
+use crate::{strangers, uuid};
 
 /// A tenant that has shown no life for so long is said to be silent. Its helper thread beats far more often.
 const SILENT_FOR: Nanos = Nanos::from_millis(5_000);
 
 impl Registry {
     pub fn report(&self, now: Nanos) -> Report {
-        let gpus: Vec<_> = self.tables.iter().map(|(gpu, table)| self.gpu(*gpu, table, now)).collect();
+        let gpus: Vec<_> = self.tables.iter().map(|(key, table)| self.gpu(*key, table, now)).collect();
         let wrong = |error| format!("The configuration is wrong and the last good one is in force: {error}.");
         let mut sentences: Vec<String> = self.configured.error.as_ref().map(wrong).into_iter().collect();
         sentences.extend(self.remark.clone());
         sentences.extend(self.about_peers());
         sentences.extend(self.metrics_trouble.clone());
         sentences.extend(self.fate.iter().flat_map(|fate| fate.sentences(now)));
+        sentences.extend(gpus.iter().filter_map(about_strangers));
         sentences.extend(gpus.iter().flat_map(|gpu| &gpu.processes).flat_map(sentences_about));
         Report { version: env!("CARGO_PKG_VERSION").to_owned(), daemon: self.daemon(now), gpus, sentences }
     }
@@ -43,11 +45,11 @@ impl Registry {
         for (count, [one, many], what) in counts.into_iter().filter(|(count, ..)| *count > 0) {
             sentences.push(format!("{count} {} {what}", if count == 1 { one } else { many }));
         }
-        for (gpu, table) in self.tables.iter().filter(|(_, table)| table.tampered > 0) {
+        for (key, table) in self.tables.iter().filter(|(_, table)| table.tampered > 0) {
             sentences.push(format!(
                 "Somebody who sits at {} writes over its board; {} times was put back what only the daemon writes, and the \
                  daemon's log says what.",
-                uuid::write(*gpu),
+                uuid::write(key.gpu),
                 table.tampered
             ));
         }
@@ -83,20 +85,28 @@ impl Registry {
                 reason: choice.because.sentence().to_owned(),
             }),
             mps: self.fate.as_ref().map(Fate::report),
+            survey_age_ns: self.surveyed.map(|at| now.since(at).0),
             metrics: self.metrics.clone(),
             dashboard: self.dashboard.clone(),
         }
     }
 
-    fn gpu(&self, gpu: Gpu, table: &Table, now: Nanos) -> crate::report::Gpu {
+    fn gpu(&self, key: BoardKey, table: &Table, now: Nanos) -> crate::report::Gpu {
+        let gpu = key.gpu;
         let settings = table.board.settings();
         let readings: Vec<_> = table.board.seats().collect();
-        let all: u64 =
-            readings.iter().fold(0, |sum, (_, reading)| sum.saturating_add(reading.figures.gpu_ns));
-        let at = |sitting: &&Sitting| sitting.gpu == gpu;
+        // Of strangers too: who shares the GPU with somebody else's programs has not all of it.
+        let all = readings
+            .iter()
+            .fold(table.strangers_time.0, |sum, (_, reading)| sum.saturating_add(reading.figures.gpu_ns));
+        let strangers = self.strangers(gpu);
+        let yields = strangers::yields(strangers.as_deref().unwrap_or_default());
+        let at = |sitting: &&Sitting| sitting.board == key;
         let processes = self.sittings.values().filter(at).filter_map(|sitting| {
             let (_, reading) = readings.iter().find(|(place, _)| *place == sitting.place)?;
-            Some(self.process(sitting, reading, all, now))
+            let mut process = self.process(sitting, reading, all, now);
+            process.decision = process.decision.map(|decision| insight::beside_strangers(decision, yields));
+            Some(process)
         });
         let processes: Vec<_> = processes.collect();
         let token = table.board.token().and_then(|(place, since)| {
@@ -113,16 +123,18 @@ impl Registry {
                 idle_ns: settings.idle.0,
                 grace_ns: settings.grace.0,
             },
+            user: key.user,
             tampered: table.tampered,
             token,
             processes,
+            strangers,
         }
     }
 
     fn process(&self, sitting: &Sitting, reading: &Reading, all: u64, now: Nanos) -> Process {
         let condition = &reading.condition;
         let terms = sitting.granted;
-        Process {
+        let mut process = Process {
             pid: sitting.pid,
             user: sitting.user,
             tenant: format!("{:016x}", self.tenants[&sitting.tenant].number),
@@ -145,9 +157,11 @@ impl Registry {
             reason: reason(condition.rung, condition.why),
             detail: condition.detail,
             requests: insight::requests(reading, terms.class),
+            objective: None,
             unattainable_p99_ns: insight::unattainable(reading, &terms),
             decision: insight::decision(reading, terms.class),
             slice_ns: condition.slice.map(|slice| slice.0),
+            slice_state: condition.slice_state.name().to_owned(),
             memory_used_bytes: reading.memory.0,
             memory_limit_bytes: terms.memory.map(|limit| limit.0),
             share_permille: share(reading.figures.gpu_ns, all),
@@ -158,7 +172,9 @@ impl Registry {
             waits: times(&reading.figures.wait_times),
             handovers: times(&reading.figures.handover_times),
             guard_stops: times(&reading.figures.guard_times),
-        }
+        };
+        process.objective = Service::of(&process).verdict().map(|verdict| verdict.word().to_owned());
+        process
     }
 }
 
@@ -201,6 +217,7 @@ fn counters(figures: &Figures) -> Counters {
         submissions: figures.submissions,
         launches: figures.launches,
         gpu_ns: figures.gpu_ns,
+        pending_ns: figures.pending_ns,
         held_ns: figures.held_ns,
         wait_ns: figures.wait_ns,
         waits: figures.waits,
@@ -223,8 +240,17 @@ fn counters(figures: &Figures) -> Counters {
         slo_missed: figures.slo_missed,
         daemon_losses: figures.daemon_losses,
         refusals: figures.refusals,
+        slices_lengthened: figures.slices_lengthened,
         memory_denials: figures.memory_denials,
     }
+}
+
+/// For whom best-effort tenants of a GPU wait though it is no tenant.
+fn about_strangers(gpu: &crate::report::Gpu) -> Option<String> {
+    let best_effort = Class::BestEffort.to_string();
+    gpu.processes.iter().find(|process| process.class == best_effort)?;
+    let words = strangers::waits_for(gpu.strangers.as_deref()?)?;
+    Some(format!("Best-effort work on {} {words}.", gpu.uuid))
 }
 
 /// What is not as it should be with a process.
@@ -242,6 +268,10 @@ fn sentences_about(process: &Process) -> Vec<String> {
     if !fine {
         let detail = if process.detail == 0 { String::new() } else { format!(" ({:#x})", process.detail) };
         say(format!("{}{detail}.", process.reason));
+    }
+    let state = SliceState::ALL.iter().find(|state| state.name() == process.slice_state);
+    if let Some(state) = state.filter(|state| **state != SliceState::Short) {
+        say(format!("{}.", state.sentence()));
     }
     if process.daemon_lost {
         say("has lost its daemon and works by the board alone.".to_owned());

@@ -2,7 +2,7 @@
 
 use model::{Class, Kind, Nanos};
 
-use super::{Registry, Sitting, Table};
+use super::{BoardKey, Registry, Sitting, Table};
 use crate::configuration::Trace;
 use crate::controller::{LOOK_EVERY, Unattainable};
 use crate::traces::Member;
@@ -13,17 +13,17 @@ const SELDOM: Nanos = Nanos::from_millis(1_000);
 impl Registry {
     /// Lets every controller look whose time has come; what there is to say about it.
     pub fn look(&mut self, now: Nanos) -> Vec<String> {
-        let due: Vec<_> = self.tables.keys().filter(|gpu| self.pace(**gpu).is_some()).copied().collect();
+        let due: Vec<_> = self.tables.keys().filter(|key| self.pace(**key).is_some()).copied().collect();
         let mut sentences = Vec::new();
-        for gpu in due {
-            let pace = self.pace(gpu).unwrap_or(SELDOM);
-            let Some(table) = self.tables.get_mut(&gpu) else { continue };
+        for key in due {
+            let pace = self.pace(key).unwrap_or(SELDOM);
+            let Some(table) = self.tables.get_mut(&key) else { continue };
             if table.controller.looks_at(pace) > now {
                 continue;
             }
-            let policy = self.configuration.policy_of(gpu);
+            let policy = self.configuration.policy_of(key.gpu);
             let found = table.controller.look(&table.board, &policy, now);
-            sentences.extend(found.iter().map(|one| self.sentence(gpu, one)));
+            sentences.extend(found.iter().map(|one| self.sentence(key, one)));
         }
         sentences
     }
@@ -33,10 +33,10 @@ impl Registry {
         let late: Vec<_> = self
             .tables
             .iter_mut()
-            .filter_map(|(gpu, table)| table.controller.take_late().then_some(*gpu))
+            .filter_map(|(key, table)| table.controller.take_late().then_some(*key))
             .collect();
-        let members = |gpu| {
-            let there = self.sittings.values().filter(move |sitting| sitting.gpu == gpu);
+        let members = |key| {
+            let there = self.sittings.values().filter(move |sitting| sitting.board == key);
             there.map(|sitting| Member { pid: sitting.pid, user: sitting.user }).collect()
         };
         late.into_iter().map(members).collect()
@@ -50,27 +50,27 @@ impl Registry {
     /// When a controller wants to look next.
     pub fn next_look(&self) -> Option<Nanos> {
         let looks =
-            self.tables.iter().filter_map(|(gpu, table)| Some(table.controller.looks_at(self.pace(*gpu)?)));
+            self.tables.iter().filter_map(|(key, table)| Some(table.controller.looks_at(self.pace(*key)?)));
         looks.min()
     }
 
     /// How often is looked at a GPU: often where dials are turned, seldom where there is only something to be told, and not
     /// at all where there is no latency tenant.
-    fn pace(&self, gpu: board::Gpu) -> Option<Nanos> {
+    fn pace(&self, key: BoardKey) -> Option<Nanos> {
         let of_class = |class| {
-            let mut there = self.sittings.values().filter(|sitting: &&Sitting| sitting.gpu == gpu);
+            let mut there = self.sittings.values().filter(|sitting: &&Sitting| sitting.board == key);
             there.any(|sitting| sitting.granted.class == class)
         };
         if !of_class(Class::Latency) {
             return None;
         }
-        let turns = self.configuration.policy_of(gpu).kind == Kind::Slo && of_class(Class::BestEffort);
+        let turns = self.configuration.policy_of(key.gpu).kind == Kind::Slo && of_class(Class::BestEffort);
         Some(if turns { LOOK_EVERY } else { SELDOM })
     }
 
-    fn sentence(&self, gpu: board::Gpu, found: &Unattainable) -> String {
+    fn sentence(&self, key: BoardKey, found: &Unattainable) -> String {
         let Unattainable { place, slo, alone } = *found;
-        let of_place = |sitting: &&Sitting| sitting.gpu == gpu && sitting.place == place;
+        let of_place = |sitting: &&Sitting| sitting.board == key && sitting.place == place;
         let called = self.sittings.values().find(of_place);
         let name = called.map_or_else(String::new, |sitting| format!("{} ({}) ", sitting.name, sitting.pid));
         format!(

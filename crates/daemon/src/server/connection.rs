@@ -2,16 +2,23 @@
 //!
 //! Nothing here waits. What cannot be sent now is sent when the peer has room, and a peer that leaves us waiting is left.
 
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
+use board::Terms;
+use board::link::{self, Reply};
 use model::Nanos;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 
 use crate::peer::Peer;
 use crate::registry::Ticket;
 use crate::request;
+
+/// Descriptors that may come with a message. One is expected; what goes beyond this is closed by the kernel.
+const FILES: usize = 4;
 
 /// What goes into one message of a long answer.
 const PIECE: usize = 1 << 15;
@@ -44,6 +51,8 @@ pub struct Connection {
     pub deadline: Option<Nanos>,
     out: Vec<u8>,
     sent: usize,
+    /// Terms that a seated tenant has not been told for want of room: the newest only.
+    untold: Option<Terms>,
 }
 
 /// Something a peer sent.
@@ -57,12 +66,13 @@ pub enum Heard {
 
 impl Connection {
     pub fn new(socket: OwnedFd, peer: Peer, stage: Stage, deadline: Nanos) -> Connection {
-        Connection { socket, peer, stage, deadline: Some(deadline), out: Vec::new(), sent: 0 }
+        Connection { socket, peer, stage, deadline: Some(deadline), out: Vec::new(), sent: 0, untold: None }
     }
 
     /// What to wait for. Who has an answer to read is not listened to until it has read it.
     pub fn interest(&self) -> PollFlags {
         match (self.owes(), &self.stage) {
+            (_, Stage::Seated(_)) if self.untold.is_some() => PollFlags::IN | PollFlags::OUT,
             (true, _) => PollFlags::OUT,
             (false, Stage::Answered) => PollFlags::empty(),
             (false, _) => PollFlags::IN,
@@ -79,16 +89,53 @@ impl Connection {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Receives what is there, up to one message.
-    pub fn hear(&self) -> Heard {
+    /// Has a seated tenant know other terms, now or when it has room for them. `true`: it has been sent something.
+    pub fn tell(&mut self, terms: Terms) -> bool {
+        self.untold = Some(terms);
+        self.tell_untold()
+    }
+
+    /// Tries again what there was no room for. Who is gone is noticed elsewhere.
+    pub fn tell_untold(&mut self) -> bool {
+        let Some(terms) = self.untold else { return false };
+        let told = link::reply(self.socket.as_fd(), &Reply::NewTerms(terms), None).is_ok();
+        if told {
+            self.untold = None;
+        }
+        told
+    }
+
+    /// Receives what is there, up to one message, and the files that come with it. Nobody has a reason to send any but who
+    /// registers; from all others the kernel takes them back before they are ours.
+    pub fn hear(&self) -> (Heard, Vec<OwnedFd>) {
         let mut buffer = [0; request::LONGEST + 1];
-        match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => Heard::End,
-            Ok((length, _)) if length > request::LONGEST => Heard::TooLong,
-            Ok((length, _)) => Heard::Message(buffer[..length].to_vec()),
+        let mut files = Vec::new();
+        let received = match self.stage {
+            Stage::Newcomer => self.receive(&mut buffer, &mut files),
+            _ => rustix::net::recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT).map(|(length, _)| length),
+        };
+        let heard = match received {
+            Ok(0) => Heard::End,
+            Ok(length) if length > request::LONGEST => Heard::TooLong,
+            Ok(length) => Heard::Message(buffer[..length].to_vec()),
             Err(Errno::AGAIN | Errno::INTR) => Heard::Nothing,
             Err(_) => Heard::End,
-        }
+        };
+        (heard, files)
+    }
+
+    fn receive(&self, buffer: &mut [u8], files: &mut Vec<OwnedFd>) -> Result<usize, Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+        let mut beside = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let mut slices = [IoSliceMut::new(buffer)];
+        let received = rustix::net::recvmsg(&self.socket, &mut slices, &mut beside, flags)?;
+        let rights = beside.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(files) => Some(files),
+            _ => None,
+        });
+        files.extend(rights.flatten());
+        Ok(received.bytes)
     }
 
     /// Sends as much as the peer has room for; `false` when it has gone.

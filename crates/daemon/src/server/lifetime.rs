@@ -13,10 +13,12 @@ use super::limits::Limits;
 use super::signals::Signals;
 use super::standing::{Standing, unix_time};
 use super::{BTreeMap, Server};
+use crate::access::{CardFiles, FileDisposal, GpuAccess};
 use crate::listener::Listener;
 use crate::log::Log;
 use crate::manager::{self, Manager};
-use crate::registry::{Configured, Fate, Registry};
+use crate::nvml::Cards;
+use crate::registry::{Configured, Fate, Registry, remembered};
 use crate::shared::Shared;
 use crate::traces::Traces;
 use crate::{
@@ -37,6 +39,9 @@ pub struct Options {
     pub idle: Option<Duration>,
     /// Should there be another daemon, waits for it to end, and is content if it serves.
     pub patient: bool,
+    /// Should there be another daemon, takes its place, whoever its tenants are. One that was started on demand and has none is
+    /// replaced in any case.
+    pub replace: bool,
     /// Another file than the usual one.
     pub configuration: Option<PathBuf>,
     /// Another domain than the configuration's.
@@ -45,6 +50,10 @@ pub struct Options {
     pub policy: Option<Kind>,
     /// How metrics are served where the configuration wants them to be; not at all, where none is given.
     pub metrics: Option<Serve>,
+    /// How it is seen who is on software GPUs.
+    pub cards: Option<Cards>,
+    /// Which files software GPUs are.
+    pub card_files: Option<CardFiles>,
 }
 
 /// How it went.
@@ -90,6 +99,9 @@ pub fn serve(options: &Options) -> Result<Outcome, Error> {
         server.log.say(&format!("changes of the configuration are not heard of ({error}); send HUP"));
     }
     server.serve = options.metrics;
+    server.cards = options.cards;
+    server.access.cards = options.card_files;
+    server.on_demand = options.patient;
     server.serve_metrics();
     let serves = format!("serves in {}", place.folder().display());
     server.log.say(&serves);
@@ -109,18 +121,31 @@ fn share(place: &Place, scope: Scope, configuration: &Configuration) -> Result<O
 }
 
 /// The lock of the folder. One that was started on demand may meet one that is just ending, and waits for it; but one
-/// that answers needs no second.
+/// that answers needs no second. All others have the one that is there end, if it may.
 fn become_the_one(place: &Place, options: &Options) -> Result<Option<std::fs::File>, Error> {
     let deadline = board::now() + PATIENCE;
+    let mut replaced = None;
     loop {
         if let Some(lock) = place.lock()? {
+            let said = replaced.map(|pid| format!("takes the place of daemon {pid}"));
+            said.into_iter().for_each(|said| Log::default().say(&said));
             return Ok(Some(lock));
         }
-        if !options.patient {
+        if options.patient {
+            if client::answers(place) || board::now() > deadline {
+                return Ok(None);
+            }
+        } else if board::now() > deadline {
             return Err(Error::Taken { folder: place.folder().to_owned() });
-        }
-        if client::answers(place) || board::now() > deadline {
-            return Ok(None);
+        } else {
+            match client::end(place, !options.replace) {
+                Ok(ended) => replaced = Some(ended.pid),
+                Err(Error::Refused(said)) => {
+                    return Err(Error::Busy { folder: place.folder().to_owned(), said });
+                }
+                // It is just beginning or ending, or does not answer.
+                Err(_) => {}
+            }
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -155,6 +180,11 @@ impl Server {
             loaded_ns: unix_time(),
             loaded: board::now(),
         };
+        let mut log = Log::default();
+        match remembered::read(place.folder()) {
+            Ok(changes) => registry.remember(changes),
+            Err(error) => log.say(&format!("what was changed about tenants before is not known: {error}")),
+        }
         let (asker, desk) = export::desk()?;
         let (viewer, gallery) = export::desk()?;
         Ok(Server {
@@ -171,18 +201,25 @@ impl Server {
             guests: BTreeMap::new(),
             next: 0,
             closed_until: None,
-            log: Log::default(),
+            log,
             shared: None,
             serve: None,
             endpoint: None,
+            metrics_trial: None,
             asker,
             desk,
             viewer,
             gallery,
             place: place.clone(),
             surveyor: None,
+            survey_due: Nanos::ZERO,
+            cards: None,
+            access: GpuAccess::new(place.folder().to_owned()),
+            disposal: FileDisposal::default(),
             traces: Traces::new(place.folder().join("traces")),
             manager: Manager::here(),
+            on_demand: false,
+            told_to_end: false,
         })
     }
 
@@ -194,6 +231,9 @@ impl Server {
             let look = idle.map(|_| board::now() + LOOK_EVERY);
             if !self.round(end.into_iter().chain(look).min())? {
                 return Ok("ends, as it was told to");
+            }
+            if self.told_to_end {
+                return Ok("ends, as an admin wants it to");
             }
             let now = board::now();
             if !self.registry.is_empty() || !self.guests.is_empty() || !self.connections.is_empty() {

@@ -5,8 +5,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The most connections there can be: eight full boards and as many readers.
 const CONNECTIONS: usize = 2048;
 
-/// For everything that is no connection here: readers of metrics, say.
-const SPARE: u64 = 128;
+/// For everything that is no connection here: boards, and readers of metrics, say.
+const SPARE: u64 = 384;
 
 /// Descriptors to a connection: its socket, and the process behind it.
 const DESCRIPTORS: u64 = 2;

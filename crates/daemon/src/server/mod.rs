@@ -30,10 +30,11 @@ use model::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::access::{FileDisposal, GpuAccess};
 use crate::listener::Listener;
 use crate::log::Log;
 use crate::manager::Manager;
-use crate::nvml::Surveyor;
+use crate::nvml::{Cards, Surveyor};
 use crate::picture::Picture;
 use crate::registry::{End, Registry, TenantKey};
 use crate::shared::Shared;
@@ -44,7 +45,8 @@ use limits::Limits;
 use signals::Signals;
 use standing::Standing;
 
-pub use endpoint::{Endpoint, Serve, Serving};
+use endpoint::NextTrial;
+pub use endpoint::{Endpoint, NotServed, Serve, Serving};
 pub use lifetime::{Options, Outcome, serve};
 
 /// What is waited for.
@@ -91,14 +93,24 @@ struct Server {
     /// How metrics come to be served, if they may be, and by whom they are.
     serve: Option<Serve>,
     endpoint: Option<Endpoint>,
+    /// When it is tried again to serve them.
+    metrics_trial: Option<NextTrial>,
     asker: Asker,
     desk: Desk,
     viewer: Asker<Picture>,
     gallery: Desk<Picture>,
     place: Place,
     surveyor: Option<Surveyor>,
+    /// When it is looked next who is on the GPUs.
+    survey_due: Nanos,
+    cards: Option<Cards>,
+    access: GpuAccess,
+    disposal: FileDisposal,
     traces: Traces,
     manager: Manager,
+    /// It would end by itself, without tenants.
+    on_demand: bool,
+    told_to_end: bool,
 }
 
 impl Server {
@@ -127,11 +139,15 @@ impl Server {
         late.into_iter().for_each(|key| self.drop_connection(key, End::Gone));
         self.manager.show_life(now);
         self.reload_if_due(now);
+        self.serve_metrics_if_due(now);
         self.registry.clear_tables(now);
         let mut found = self.registry.look(now);
         found.extend(self.registry.inspect_if_due(now));
         found.iter().for_each(|sentence| self.log.say(sentence));
+        self.survey_if_due(now);
         self.look_for_late(now);
+        self.tell_terms();
+        self.keep_changes(now);
         Ok(go_on)
     }
 
@@ -150,9 +166,10 @@ impl Server {
     fn next_moment(&self) -> Option<Nanos> {
         let deadlines = self.connections.values().filter_map(|connection| connection.deadline);
         let of_tables = self.registry.next_clearance().into_iter().chain(self.registry.next_look());
-        let of_tables = of_tables.chain(self.registry.next_inspection());
+        let of_tables = of_tables.chain(self.registry.next_inspection()).chain(self.next_survey());
         let of_others =
             self.closed_until.into_iter().chain(self.manager.next_sign()).chain(self.standing.due());
+        let of_others = of_others.chain(self.metrics_trial.map(|trial| trial.at));
         deadlines.chain(of_others).chain(of_tables).min()
     }
 

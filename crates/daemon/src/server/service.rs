@@ -1,7 +1,9 @@
 //! What is done for those who come: let in, heard, seated or answered, let go.
 
-use std::os::fd::AsFd as _;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
 
+use board::Terms;
 use board::link::{self, Malformed, Reason, Reply};
 use model::Nanos;
 use rustix::event::PollFlags;
@@ -10,15 +12,19 @@ use rustix::io::Errno;
 use super::connection::{Connection, Heard, Stage, TO_READ, TO_SPEAK, TO_THINK};
 use super::{Server, Watched};
 use crate::Scope;
+use crate::access::Applicant;
 use crate::peer::Peer;
-use crate::registry::End;
-use crate::request::{self, Answer, Request};
+use crate::registry::{End, Ticket, remembered};
+use crate::request::{self, Answer, Ended, Request};
 
 /// As many as are let in before others have a turn.
 const AT_ONCE: usize = 64;
 
 /// How long nobody is let in when there are no descriptors left.
 const CLOSED_FOR: Nanos = Nanos::from_millis(100);
+
+/// As many tenants are named to somebody who wants to take a daemon's place.
+const NAMED: usize = 8;
 
 impl Server {
     pub(super) fn let_in(&mut self, door: Watched, now: Nanos) {
@@ -64,6 +70,7 @@ impl Server {
         let of_user = || self.connections.values().filter(|connection| connection.peer.user == peer.user);
         let new = of_user().filter(|connection| !matches!(connection.stage, Stage::Seated(_))).count();
         let room = self.connections.len() < all
+            && !self.disposal.is_behind(peer.user)
             && new < self.limits.newcomers
             && (trusted || of_user().count() < self.limits.per_user);
         if room { Ok(()) } else { Err("it has too many connections, or there are too many in all") }
@@ -76,17 +83,27 @@ impl Server {
 
     pub(super) fn serve_connection(&mut self, key: u64, flags: PollFlags, now: Nanos) {
         let Some(connection) = self.connections.get_mut(&key) else { return };
-        let heard = match connection.owes() {
-            true => Heard::Nothing,
+        if flags.contains(PollFlags::OUT)
+            && connection.tell_untold()
+            && let Stage::Seated(ticket) = connection.stage
+        {
+            self.registry.ring(ticket);
+        }
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        let user = connection.peer.user;
+        let (heard, files) = match connection.owes() {
+            true => (Heard::Nothing, Vec::new()),
             false if flags.contains(PollFlags::IN) => connection.hear(),
-            false => Heard::End,
+            false if flags == PollFlags::OUT => (Heard::Nothing, Vec::new()),
+            false => (Heard::End, Vec::new()),
         };
         let (stays, end) = match heard {
             Heard::End => (false, End::Gone),
             Heard::TooLong => (self.misheard(key, "a message that is too long"), End::Expelled),
             Heard::Nothing => (true, End::Gone),
-            Heard::Message(message) => (self.understand(key, &message, now), End::Expelled),
+            Heard::Message(message) => (self.understand(key, &message, &files, now), End::Expelled),
         };
+        files.into_iter().for_each(|file| self.disposal.close(user, file));
         if !stays || !self.settle(key, flags) {
             self.drop_connection(key, end);
         }
@@ -103,14 +120,14 @@ impl Server {
     }
 
     /// Does what a message asks for; `false` when the connection must end.
-    fn understand(&mut self, key: u64, message: &[u8], now: Nanos) -> bool {
+    fn understand(&mut self, key: u64, message: &[u8], files: &[OwnedFd], now: Nanos) -> bool {
         let Some(connection) = self.connections.get_mut(&key) else { return false };
         match &mut connection.stage {
             Stage::Newcomer if message.first() == Some(&b'{') => {
                 self.answer(key, message, now);
                 true
             }
-            Stage::Newcomer => self.seat(key, message),
+            Stage::Newcomer => self.seat(key, message, files, now),
             // There is nothing that a seated tenant could have to say.
             Stage::Seated(_) => self.misheard(key, "something though it has its seat"),
             Stage::Answered => false,
@@ -132,6 +149,10 @@ impl Server {
 
     /// The report, of boards that were just looked at.
     fn report(&mut self, now: Nanos) -> Answer {
+        // Without tenants nobody waits for anybody.
+        if !self.registry.is_empty() {
+            self.survey();
+        }
         let found = self.registry.inspect(now);
         found.iter().for_each(|sentence| self.log.say(sentence));
         Answer::report(self.registry.report(now))
@@ -181,13 +202,19 @@ impl Server {
         Answer::outlook(outlook)
     }
 
-    /// A registration: a seat and the board, or a reason.
-    fn seat(&mut self, key: u64, message: &[u8]) -> bool {
+    /// A registration, with the file of the GPU beside it: a seat and the board, or a reason.
+    fn seat(&mut self, key: u64, message: &[u8], files: &[OwnedFd], now: Nanos) -> bool {
+        let Some(user) = self.connections.get(&key).map(|connection| connection.peer.user) else {
+            return false;
+        };
+        let applicant = Applicant { user, trusted: self.is_trusted(user) };
+        let shown = files.first().map(AsFd::as_fd);
         let Some(connection) = self.connections.get_mut(&key) else { return false };
         let result = match link::Request::decode(message) {
-            Ok(link::Request::Register(registration)) => {
-                self.registry.register(&connection.peer, &registration)
-            }
+            Ok(link::Request::Register(registration)) => self
+                .access
+                .judge(registration.gpu, shown, applicant, now)
+                .and_then(|with| self.registry.register(&connection.peer, &registration, with)),
             Err(Malformed::Version(_)) => Err(Reason::Version),
             Err(_) => {
                 self.registry.malformed += 1;
@@ -253,17 +280,73 @@ impl Server {
                     self.log.say(&format!("process {pid} of user {user} has the configuration read again"));
                     self.reload(true).map_or_else(|error| Answer::error(error.to_string()), Answer::reloaded)
                 }
+                Request::End { if_idle } => self.end(if_idle, pid, user),
                 _ => Answer::error("this is asked for on the tenants' socket"),
             },
             Some(Err(reason)) => Answer::error(reason),
             Some(Ok((target, wish))) => match self.registry.change(target, wish) {
                 Ok(changed) => {
+                    // Before the admin hears of it: who is told that a change holds may count on it.
+                    self.tell_terms();
                     let said = String::from_utf8_lossy(line);
                     self.log.say(&format!("process {pid} of user {user} changed: {}", said.trim_end()));
                     Answer::changed(changed)
                 }
                 Err(reason) => Answer::error(reason),
             },
+        }
+    }
+
+    /// Ends soon, or says why not.
+    fn end(&mut self, if_idle: bool, pid: u32, user: u32) -> Answer {
+        let tenants = self.tenants_in_words();
+        if if_idle && !tenants.is_empty() {
+            return Answer::error(format!("has tenants: {}", tenants.join(", ")));
+        }
+        if if_idle && !self.on_demand {
+            return Answer::error("was started to stay, though it has no tenants");
+        }
+        self.log.say(&format!("process {pid} of user {user} has this daemon end"));
+        self.told_to_end = true;
+        Answer::ended(Ended { pid: std::process::id(), tenants })
+    }
+
+    /// Who would miss this daemon: tenants, and commands that may become some.
+    fn tenants_in_words(&self) -> Vec<String> {
+        let mut words = self.registry.names();
+        let named = words.len();
+        words.truncate(NAMED);
+        if named > NAMED {
+            words.push(format!("{} more", named - NAMED));
+        }
+        let others = self.guests.values().filter(|(_, tenant)| !self.registry.is_seated(*tenant)).count();
+        match others {
+            0 => {}
+            1 => words.push("a command under `ebb run` that has not used the GPU yet".to_owned()),
+            some => words.push(format!("{some} commands under `ebb run` that have not used the GPU yet")),
+        }
+        words
+    }
+
+    /// Tells tenants of other terms. Nobody is waited for: who has no room is told later, and only the newest.
+    pub(super) fn tell_terms(&mut self) {
+        let untold: BTreeMap<Ticket, Terms> = self.registry.take_untold().into_iter().collect();
+        if untold.is_empty() {
+            return;
+        }
+        for connection in self.connections.values_mut() {
+            let Stage::Seated(ticket) = connection.stage else { continue };
+            let Some(terms) = untold.get(&ticket) else { continue };
+            connection.tell(*terms);
+            self.registry.ring(ticket);
+        }
+    }
+
+    /// Leaves what admins have changed for the next daemon.
+    pub(super) fn keep_changes(&mut self, now: Nanos) {
+        let Some(changes) = self.registry.take_changes(now) else { return };
+        if let Err(error) = remembered::write(self.place.folder(), &changes) {
+            self.log.say(&format!("what was changed about tenants is lost with this daemon: {error}"));
         }
     }
 

@@ -5,9 +5,9 @@
 use std::ffi::CString;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -42,11 +42,36 @@ fn serve() {
     let configuration = std::env::var_os("CONFIGURATION").map(Into::into);
     let patient = std::env::var_os("PATIENT").is_some();
     let scope = if std::env::var_os("EBB_MACHINE_DIR").is_some() { Scope::Machine } else { Scope::User };
-    let options = Options { scope, idle, patient, configuration, domain: None, policy: None, metrics: None };
+    let replace = std::env::var_os("REPLACE").is_some();
+    let (domain, policy, metrics, cards) = (None, None, None, None);
+    let card_files: Option<daemon::CardFiles> = Some(card_files);
+    let options =
+        Options { scope, idle, patient, replace, configuration, domain, policy, metrics, cards, card_files };
     match daemon::serve(&options) {
         Ok(outcome) => println!("outcome {outcome:?}"),
         Err(error) => println!("refused {error}"),
     }
+}
+
+/// Where the GPUs of tests are: files whose names begin as this does, each with the GPU's number behind it.
+const CARD: &str = "card-";
+
+/// Makes the file of a GPU, which everybody may open who has the mode for it.
+pub fn make_card(folder: &Path, gpu: Gpu, mode: u32) -> std::path::PathBuf {
+    let path = folder.join(format!("{CARD}{:02x}", gpu.0[0]));
+    fs::write(&path, "").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+fn card_files(folder: &Path) -> Vec<(Gpu, u64, u64)> {
+    let card = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let number = u8::from_str_radix(name.strip_prefix(CARD)?, 16).ok()?;
+        let facts = entry.metadata().ok()?;
+        Some((Gpu([number; 16]), facts.dev(), facts.ino()))
+    };
+    fs::read_dir(folder).unwrap().flatten().filter_map(card).collect()
 }
 
 /// Takes a seat and stays; with a child that keeps the connection, if so asked.
@@ -223,8 +248,17 @@ pub fn registration(name: &str) -> Registration {
 }
 
 pub fn register(place: &Place, what: &Registration) -> Result<(OwnedFd, Board, Granted), board::Error> {
+    register_with(place, what, None)
+}
+
+/// The same, showing a file.
+pub fn register_with(
+    place: &Place,
+    what: &Registration,
+    shown: Option<&fs::File>,
+) -> Result<(OwnedFd, Board, Granted), board::Error> {
     let socket = CString::new(place.socket().as_os_str().as_bytes()).unwrap();
-    link::register(&socket, what, Nanos::from_millis(5_000))
+    link::register(&socket, what, shown.map(|file| file.as_fd()), Nanos::from_millis(5_000))
 }
 
 pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {

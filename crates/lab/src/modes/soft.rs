@@ -47,7 +47,7 @@ impl Soft {
             |micros: f64, most: f64| ((micros * card.slowdown).round().min(most) as u64).to_string();
         let name = format!("{domain}-x{}", card.slowdown);
         let library = self.driver.parent().unwrap_or(Path::new("/"));
-        let settings: [(&str, OsString); 11] = [
+        let settings: [(&str, OsString); 12] = [
             ("EBB_RUNTIME_DIR", self.runtime.clone().into()),
             // How long kernels take here is what a scenario says, and nothing to remember.
             ("EBB_PROFILES", "off".into()),
@@ -55,6 +55,8 @@ impl Soft {
             ("EBB_DRIVER", self.driver.clone().into()),
             ("LD_LIBRARY_PATH", library.into()),
             ("EBB_SOFTGPU", name.replace('.', "-").into()),
+            // Cards of the lab lie in its own folder.
+            ("EBB_SOFTGPU_DIR", "".into()),
             ("EBB_SOFTGPU_SMS", sms.to_string().into()),
             ("EBB_SOFTGPU_MEMORY_MIB", (memory_bytes >> 20).to_string().into()),
             ("EBB_SOFTGPU_DOMAIN", domain.to_string().into()),

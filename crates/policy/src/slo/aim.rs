@@ -44,7 +44,8 @@ pub enum Aim {
     Slo(Nanos),
     /// Alone, and the tolerance.
     Solo(Typical),
-    /// The objective cannot be kept even alone (99 of 100 requests take up to `alone` then), so that it is held against `instead`.
+    /// The objective is missed, and cannot be kept even alone (99 of 100 requests take up to `alone` then), so that it is held
+    /// against `instead`.
     Unattainable { slo: Nanos, alone: Nanos, instead: Typical },
     /// It has no objective, and what it takes alone is not known yet.
     Unknown,
@@ -54,7 +55,8 @@ pub enum Aim {
 pub fn aim(report: &Report) -> Aim {
     let tolerated = report.solo.map(|solo| tolerate(solo, report.tolerance));
     match (report.slo, report.solo, tolerated) {
-        (Some(slo), Some(solo), Some(instead)) if solo.p99 > slo => {
+        // One that is kept can be kept, whatever is thought of alone.
+        (Some(slo), Some(solo), Some(instead)) if solo.p99 > slo && report.observed.p99 > slo => {
             Aim::Unattainable { slo, alone: solo.p99, instead }
         }
         (Some(slo), _, _) => Aim::Slo(slo),

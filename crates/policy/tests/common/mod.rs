@@ -28,7 +28,7 @@ pub fn latency(seat: u32) -> Latency {
         spell: Nanos::ZERO,
         whole: false,
         deadline: None,
-        solo: false,
+        solo_wait: Nanos::ZERO,
     }
 }
 
@@ -137,7 +137,7 @@ pub fn any_latency() -> impl Strategy<Value = Latency> {
             spell,
             whole,
             deadline,
-            solo,
+            solo_wait: if solo { policy::solo::PATIENCE } else { Nanos::ZERO },
         }
     })
 }

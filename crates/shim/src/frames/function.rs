@@ -9,6 +9,7 @@ use telemetry::{Kernel, KernelIdentity, Note};
 
 use super::{Frames, Module};
 use crate::guard::{self, Uses};
+use crate::tenancy::warm_up;
 use crate::twins::{self, Place};
 use crate::watch::Watch;
 use crate::{arena, next};
@@ -100,6 +101,8 @@ impl Frame {
 
     #[cold]
     fn learn(&'static self, watch: &Watch) -> Option<&'static Learned> {
+        // The driver loads a kernel's code when it is first launched.
+        warm_up::note();
         if guard::may_be_wanted() {
             // Made now, it is there when somebody first wants this process to stop.
             let _ = twins::of(self);

@@ -12,6 +12,7 @@ use telemetry::Counter;
 use super::Frame;
 use crate::arena;
 use crate::lock::Lock;
+use crate::tenancy::warm_up;
 use crate::watch::Watch;
 
 pub struct Graph {
@@ -21,6 +22,8 @@ pub struct Graph {
     unknown: AtomicU64,
     /// Null until there is a node.
     room: AtomicPtr<Room>,
+    /// Whether it was launched since it was instantiated.
+    used: AtomicBool,
     /// The next spare record.
     next: AtomicPtr<Graph>,
 }
@@ -84,6 +87,7 @@ impl Graph {
     pub fn clear(&self) {
         self.kernels.store(0, Ordering::Relaxed);
         self.unknown.store(0, Ordering::Relaxed);
+        self.used.store(false, Ordering::Relaxed);
         let Some(room) = self.room() else { return };
         room.used.store(0, Ordering::Relaxed);
         room.last.store(0, Ordering::Relaxed);
@@ -140,6 +144,11 @@ impl Graph {
 
     /// Counts a launch; how many kernels it runs.
     pub fn launched(&self, watch: &Watch) -> u64 {
+        // The first launch takes the graph to the GPU.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+            warm_up::note();
+        }
         let (ledger, kernels) = (&watch.ledger, self.kernels.load(Ordering::Relaxed));
         ledger.add(Counter::KernelsInGraphs, kernels);
         ledger.add(Counter::KernelsUnknown, self.unknown.load(Ordering::Relaxed));

@@ -1,8 +1,10 @@
 //! The words by which host and GPU speak about stopping, and our own streams.
 //!
 //! In *device memory*, where every block can look cheaply: the stop word, a word that is always zero (for launches that no
-//! stop may cut), a stop word for the siding alone, and the *away* words, one for each lane and one for each of our streams that has launches. They have an allocation of their
-//! own, because latency tenants open it from other processes to raise the stop word.
+//! stop may cut), a stop word for the siding alone, and the *away* words, one for each lane and one for each of our streams that has launches.
+//! Latency tenants open the allocation of the stop word from other processes, and can write anything there at any time. So it holds the
+//! stop word and nothing else: who can write it can have blocks turned away, and nothing that decides which blocks have run. All other words
+//! are in an allocation that nobody else opens.
 //!
 //! In *pinned memory*, where the host can look cheaply: how many gates each lane has arrived at and passed, how far our own
 //! streams are, and a copy of the away words for when somebody asks for it. These are pages of our own, which the driver
@@ -29,12 +31,14 @@ use crate::next;
 /// Streams of one context that can have guarded launches.
 pub const LANES: usize = 64;
 
-/// The size in which the driver hands out device memory: so that nothing of anybody else lies in what others open.
-const DEVICE_BYTES: usize = 2 << 20;
-/// Where the words lie in device memory. Those that blocks look at are a cache line apart.
-const ZERO: u64 = 128;
-const SIDE: u64 = 256;
-const AWAY: u64 = 384;
+/// The size in which the driver takes device memory for itself. What is smaller it cuts from one piece of that size, and a handle for other
+/// processes opens the whole piece. So both allocations have this size: nothing else lies in what others open, and our own words do not lie
+/// in what the program lets others open.
+const PIECE: usize = 2 << 20;
+/// Where the words lie that are not the stop word. Those that blocks look at are a cache line apart.
+const ZERO: u64 = 0;
+const SIDE: u64 = 128;
+const AWAY: u64 = 256;
 const AWAY_APART: u64 = 128;
 /// The away words behind those of the lanes.
 const HELPER: usize = LANES;
@@ -54,7 +58,10 @@ const PINNED_BYTES: usize = ((COPY + AWAY_BYTES / 4) * 4).next_multiple_of(4096)
 const PATIENCE: Nanos = Nanos::from_millis(1_000);
 
 pub struct Control {
-    device: AtomicU64,
+    /// The allocation that others open: the stop word, at its beginning.
+    open: AtomicU64,
+    /// That of all other words.
+    closed: AtomicU64,
     pinned: AtomicPtr<AtomicU32>,
     registered: AtomicBool,
     /// The pinned memory as the GPU sees it.
@@ -123,7 +130,8 @@ impl Aways<'_> {
 impl Control {
     pub const fn new() -> Control {
         Control {
-            device: AtomicU64::new(0),
+            open: AtomicU64::new(0),
+            closed: AtomicU64::new(0),
             pinned: AtomicPtr::new(ptr::null_mut()),
             registered: AtomicBool::new(false),
             pinned_device: AtomicU64::new(0),
@@ -142,10 +150,12 @@ impl Control {
     }
 
     fn make_memory(&self) -> Option<()> {
-        let mut device: CUdeviceptr = 0;
-        // SAFETY: a place for the answer.
-        ok(unsafe { next::call::cuMemAlloc_v2(&mut device, DEVICE_BYTES) })?;
-        self.device.store(device, Ordering::Relaxed);
+        for allocation in [&self.open, &self.closed] {
+            let mut device: CUdeviceptr = 0;
+            // SAFETY: a place for the answer.
+            ok(unsafe { next::call::cuMemAlloc_v2(&mut device, PIECE) })?;
+            allocation.store(device, Ordering::Relaxed);
+        }
         let (pinned, mut seen) = (self.pages()?, 0);
         let flags = cuda_abi::CU_MEMHOSTREGISTER_DEVICEMAP;
         // SAFETY: whole pages of ours, which stay.
@@ -188,9 +198,11 @@ impl Control {
     }
 
     fn clear(&self) -> Option<()> {
-        let bytes = AWAY as usize + AWAY_BYTES;
-        // SAFETY: our own memory and stream.
-        ok(unsafe { next::call::cuMemsetD8Async(self.stop(), 0, bytes, self.stream(Own::Control)) })?;
+        let words = [(self.stop(), 4), (self.zero(), AWAY as usize + AWAY_BYTES)];
+        for (first, bytes) in words {
+            // SAFETY: our own memory and stream.
+            ok(unsafe { next::call::cuMemsetD8Async(first, 0, bytes, self.stream(Own::Control)) })?;
+        }
         self.catch_up()
     }
 
@@ -207,10 +219,12 @@ impl Control {
             // SAFETY: memory that was registered, and that the GPU does not use any more.
             let _ = unsafe { next::call::cuMemHostUnregister(self.pinned.load(Ordering::Relaxed).cast()) };
         }
-        let device = self.device.swap(0, Ordering::Relaxed);
-        if device != 0 {
-            // SAFETY: our own memory, which nobody uses any more.
-            let _ = unsafe { next::call::cuMemFree_v2(device) };
+        for allocation in [&self.open, &self.closed] {
+            let device = allocation.swap(0, Ordering::Relaxed);
+            if device != 0 {
+                // SAFETY: our own memory, which nobody uses any more.
+                let _ = unsafe { next::call::cuMemFree_v2(device) };
+            }
         }
     }
 
@@ -220,21 +234,21 @@ impl Control {
         // What a driver has pinned, a child need not have.
         self.pinned.store(ptr::null_mut(), Ordering::Relaxed);
         self.registered.store(false, Ordering::Relaxed);
-        self.device.store(0, Ordering::Relaxed);
+        [&self.open, &self.closed].into_iter().for_each(|device| device.store(0, Ordering::Relaxed));
     }
 
     /// Where the stop word is. It lies at the beginning of its allocation.
     pub fn stop(&self) -> u64 {
-        self.device.load(Ordering::Relaxed)
+        self.open.load(Ordering::Relaxed)
     }
 
     pub fn zero(&self) -> u64 {
-        self.stop() + ZERO
+        self.closed.load(Ordering::Relaxed) + ZERO
     }
 
     /// The stop word of what runs on the siding.
     pub fn side(&self) -> u64 {
-        self.stop() + SIDE
+        self.closed.load(Ordering::Relaxed) + SIDE
     }
 
     /// The stop word that launches of one of our streams look at.
@@ -247,7 +261,7 @@ impl Control {
     }
 
     pub fn away(&self, lane: usize) -> u64 {
-        self.stop() + AWAY + lane as u64 * AWAY_APART
+        self.closed.load(Ordering::Relaxed) + AWAY + lane as u64 * AWAY_APART
     }
 
     pub fn away_of(&self, runner: Runner) -> u64 {
@@ -263,8 +277,15 @@ impl Control {
         driver::stream(self.streams[own as usize].swap(stream.expose_provenance(), Ordering::Relaxed))
     }
 
-    /// The handle by which other processes open the memory that begins with the stop word.
+    /// The handle by which other processes open the memory that begins with the stop word. `None`: the driver makes none, or something
+    /// else may lie in what it would open.
     pub fn handle(&self) -> Option<[u8; 64]> {
+        let (mut base, mut bytes) = (0, 0);
+        // SAFETY: places for the answers, and an allocation of ours.
+        ok(unsafe { next::call::cuMemGetAddressRange_v2(&mut base, &mut bytes, self.stop()) })?;
+        if !is_whole_piece(base, bytes, self.stop()) {
+            return None;
+        }
         let mut handle = CUipcMemHandle { reserved: [0; 64] };
         // SAFETY: a place for the answer, and an allocation of ours.
         ok(unsafe { next::call::cuIpcGetMemHandle(&mut handle, self.stop()) })?;
@@ -394,5 +415,40 @@ impl Control {
         // SAFETY: our own stream.
         let result = driver::relaxed(|| unsafe { next::call::cuStreamQuery(self.stream(Own::Control)) });
         result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY
+    }
+}
+
+/// Whether an allocation fills the driver's own pieces of memory, so that nothing shares them with it.
+fn is_whole_piece(base: u64, bytes: usize, word: u64) -> bool {
+    base == word && base.is_multiple_of(PIECE as u64) && bytes > 0 && bytes.is_multiple_of(PIECE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_pieces_of_memory_are_opened_to_others() {
+        const AT: u64 = 0x7f00_0020_0000;
+        assert!(is_whole_piece(AT, PIECE, AT));
+        assert!(!is_whole_piece(AT + 512, PIECE, AT + 512), "begins in a piece that others may share");
+        assert!(!is_whole_piece(AT, 4096, AT) && !is_whole_piece(AT, 0, AT), "leaves room in a piece");
+        assert!(!is_whole_piece(AT - PIECE as u64, 2 * PIECE, AT), "something lies before the word");
+    }
+
+    #[test]
+    fn the_stop_word_is_apart_from_the_words_that_say_what_ran() {
+        let control = Control::new();
+        control.open.store(PIECE as u64, Ordering::Relaxed);
+        control.closed.store(2 * PIECE as u64, Ordering::Relaxed);
+        let runners = [Runner::Helper, Runner::Rescue, Runner::Siding];
+        let words =
+            (0..LANES).map(|lane| control.away(lane)).chain(runners.map(|runner| control.away_of(runner)));
+        let words: Vec<u64> = words.chain([control.zero(), control.side()]).collect();
+        assert!(words.iter().all(|word| (2 * PIECE as u64..3 * PIECE as u64).contains(word)));
+        assert!(
+            words.iter().enumerate().all(|(at, word)| !words[..at].contains(word)),
+            "each has its own place"
+        );
     }
 }

@@ -186,6 +186,11 @@ impl Steward {
         self.stages.iter().any(|stage| stopped(stage) && stage.siding.is_none())
     }
 
+    /// Whether something is on its way off the GPU, and has not left it yet.
+    pub fn is_stopping(&self) -> bool {
+        self.stages.iter().any(|stage| matches!(stage.phase, Phase::Stopping { .. }))
+    }
+
     /// The stop word was raised by somebody else and its reason is gone: whatever phase this is, something may be cut. Where there has never
     /// been a site nobody would find out that nothing is.
     pub fn doubt(&mut self) {
@@ -293,10 +298,13 @@ impl Steward {
         now: Nanos,
     ) -> Option<Nanos> {
         let stage = &mut self.stages[place];
-        if site.lanes().all(|lane| lane.gates() == lane.passed()) {
+        // What has no gate behind it may be cut as well, and a program that waits for it need not ask in a way that puts one.
+        let under_way = site.lanes().any(|lane| lane.gates() != lane.passed());
+        if !under_way && !site.lanes().any(Lane::is_ungated) {
             stage.still = None;
             return Some(IDLE);
         }
+        let next_look = if under_way { MUCH_LATER } else { IDLE };
         if site.lanes().any(|lane| lane.arrived() != lane.passed()) {
             let still = stage.still_since(progress(site), now);
             return if now.since(still) < STUCK {
@@ -308,13 +316,13 @@ impl Steward {
         // What runs may take long, or wait for blocks that were turned away.
         stage.still = None;
         if !watchdog::is_due(stage.asked, now) {
-            return Some(MUCH_LATER);
+            return Some(next_look);
         }
         stage.asked = now;
         let aways = site.control.aways()?;
         match site.lanes().any(|lane| is_cut(&aways, &lane)) {
             true => self.begin_resume(place, site, again, now),
-            false => Some(MUCH_LATER),
+            false => Some(next_look),
         }
     }
 
@@ -459,8 +467,21 @@ impl Steward {
             let aways = site.control.aways()?;
             self.make_again(place, site, &aways, now)?;
         }
+        if now.since(since) > STUCK && self.waits_for_the_word(place, site, now) {
+            self.stages[place].phase = Phase::Stopped;
+            return Some(SOON);
+        }
         self.watch_over(place, site, now)?;
         Some(pace(now.since(since)))
+    }
+
+    /// Whether a lane stands though nothing in it is cut: then its gate waits for the stop word, which somebody has raised
+    /// since it was lowered. If he has no more work, it must be lowered again.
+    fn waits_for_the_word(&mut self, place: usize, site: &'static Site, now: Nanos) -> bool {
+        let stage = &mut self.stages[place];
+        stage.has_no_job()
+            && site.lanes().any(|lane| stands(&lane, &stage.targets))
+            && now.since(stage.still_since(progress(site), now)) > STUCK
     }
 
     /// Looks whether jobs are done.

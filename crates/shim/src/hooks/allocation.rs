@@ -9,9 +9,13 @@ use telemetry::{AllocationKind, Counter};
 
 use crate::entry::{Raw, Seen};
 use crate::memory::shape;
+use crate::tenancy::warm_up;
 
 impl Seen {
     fn allocated(&self, kind: AllocationKind, bytes: usize) {
+        if kind != AllocationKind::StreamOrdered {
+            warm_up::note();
+        }
         let (count, sum) = Counter::allocations(kind);
         self.count(count);
         self.add(sum, bytes as u64);
@@ -73,7 +77,16 @@ pub fn cuArray3DCreate_v2<A>(seen: &Seen, _: A, shape: Raw<*const CUDA_ARRAY3D_D
     seen.allocated(AllocationKind::Device, shape::array(&shape, 1) as usize);
 }
 
-super::count_calls! {
+/// Memory that comes or goes by other means than an allocation.
+macro_rules! count_memory {
+    ($($counter:ident: $($name:ident($($argument:ident),*)),+;)*) => {
+        $($(pub fn $name<$($argument),*>(seen: &Seen, $(_: $argument),*) {
+            warm_up::note();
+            seen.count(Counter::$counter);
+        })+)*
+    };
+}
+count_memory! {
     Frees:
         cuMemFree(A), cuMemFree_v2(A), cuMemFreeHost(A), cuMemHostUnregister(A), cuMemRelease(A), cuArrayDestroy(A);
     PoolsCreated: cuMemPoolCreate(A, B);

@@ -13,7 +13,7 @@ use cuda_abi::{
 use telemetry::{Counter, LaunchKind, Note, What};
 
 use crate::entry::{Raw, Seen};
-use crate::tenancy;
+use crate::tenancy::{self, warm_up};
 
 pub fn cuGraphLaunch(seen: &Seen, exec: Raw<CUgraphExec>, stream: Raw<CUstream>) {
     if seen.captured(stream.value()) {
@@ -67,6 +67,7 @@ pub fn cuStreamEndCaptureToCig<A>(seen: &Seen, _: A) {
 }
 
 fn instantiated(seen: &Seen, exec: Raw<*mut CUgraphExec>, graph: Raw<CUgraph>) {
+    warm_up::note();
     seen.count(Counter::GraphsInstantiated);
     if let Some(exec) = exec.written() {
         let frames = &seen.watch.frames;

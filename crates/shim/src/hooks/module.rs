@@ -14,9 +14,11 @@ use telemetry::{Counter, Note};
 use crate::entry::{Raw, Seen};
 use crate::frames::{Image, Module, Of};
 use crate::next;
+use crate::tenancy::warm_up;
 use crate::twins::{self, Kept};
 
 fn loaded(seen: &Seen, handle: usize, module: Module) {
+    warm_up::note();
     seen.count(Counter::modules(module.image.kind));
     if seen.watch.frames.loaded(handle, module).is_none() {
         seen.watch.ledger.note(Note::OutOfMemory);
@@ -36,6 +38,10 @@ fn in_file(path: &CStr) -> Module {
 }
 
 fn found(seen: &Seen, handle: usize, of: Of, module: usize, name: &CStr) {
+    // Some programs look for their kernels by name at every launch.
+    if seen.watch.frames.function(handle).is_none() {
+        warm_up::note();
+    }
     if seen.watch.frames.found(handle, of, module, name).is_none() {
         seen.watch.ledger.note(Note::OutOfMemory);
     }
@@ -96,17 +102,20 @@ pub fn cuLibraryLoadFromFile<A, B, C, D, E, F>(
 }
 
 pub fn cuModuleUnload(seen: &Seen, module: Raw<CUmodule>) {
+    warm_up::note();
     seen.count(Counter::ModulesUnloaded);
     seen.watch.frames.unloaded(module.handle());
 }
 
 pub fn cuLibraryUnload(seen: &Seen, library: Raw<CUlibrary>) {
+    warm_up::note();
     seen.count(Counter::ModulesUnloaded);
     seen.watch.frames.unloaded(library.handle());
 }
 
 /// What was linked arrives as a module's image later on.
 pub fn cuLinkComplete<A, B, C>(seen: &Seen, _: A, _: B, _: C) {
+    warm_up::note();
     seen.count(Counter::LinksCompleted);
 }
 

@@ -70,7 +70,7 @@ impl Account {
     /// Counts an allocation that is about to be made.
     pub fn charge(&self, bytes: u64, watch: &Watch) -> Charged {
         let seat = self.seat();
-        let limit = self.limit(seat, watch);
+        let limit = self.limit(watch);
         let Some(_held) = self.lock.acquire() else { return Charged::Not };
         let (used, sum) = (self.used(), self.used().saturating_add(bytes));
         let granted = match (limit, seat) {
@@ -120,15 +120,15 @@ impl Account {
     /// What there is for this process, where there is a limit.
     pub fn room(&self, watch: &Watch) -> Option<Room> {
         let seat = self.seat();
-        let limit = self.limit(seat, watch)?;
+        let limit = self.limit(watch)?;
         let siblings = seat.map_or(Bytes::ZERO, Seat::memory_of_siblings);
         Some(Room { limit, left: limit.saturating_sub(self.used().saturating_add(siblings.0)) })
     }
 
-    /// How much there may be: what the daemon says, and without one the environment.
-    fn limit(&self, seat: Option<&Seat>, watch: &Watch) -> Option<u64> {
-        let limit = seat.map_or_else(|| self.asked(watch), |seat| seat.terms().memory);
-        limit.map(|Bytes(limit)| limit)
+    /// How much there may be: what the daemon has granted, and without one what the environment says.
+    fn limit(&self, watch: &Watch) -> Option<u64> {
+        let granted = i32::try_from(self.device).ok().and_then(tenancy::granted_memory);
+        granted.unwrap_or_else(|| self.asked(watch)).map(|Bytes(limit)| limit)
     }
 
     fn seat(&self) -> Option<&'static Seat> {

@@ -36,7 +36,7 @@ impl Post {
         let (tally, spent) = (seat.tally(), self.spent(board::now()));
         tally.launches.add(self.early_launches());
         if self.runs.load(Ordering::Relaxed) {
-            tally.gpu_ns.add(spent.0);
+            seat.count_gpu_time(spent);
         }
         tally.farewells.add(1);
     }

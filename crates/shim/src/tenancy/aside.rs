@@ -6,7 +6,7 @@
 //! That a request begins is heard where something would follow from it: a tenant whose requests are shorter than the lever takes
 //! is not asked to ring for each, and one that lasts long nevertheless is found by looking now and then.
 
-use board::Seat;
+use board::{Seat, Terms};
 use model::{Nanos, Rung};
 use policy::aside::Aside;
 use telemetry::What;
@@ -61,8 +61,8 @@ impl Price {
     }
 
     /// What to do now, by the policy of the GPU; says on the board what that decided.
-    pub fn look(&self, seat: &Seat, is_off: bool, now: Nanos) -> Aside {
-        decision::decide(seat, true, SWITCH, now, |view, decision| {
+    pub fn look(&self, seat: &Seat, terms: &Terms, is_off: bool, now: Nanos) -> Aside {
+        decision::decide(seat, terms, true, SWITCH, now, |view, decision| {
             seat.say_decision(decision.why as u8, decision.longest_at(now));
             let aside = policy::aside::settle(view, decision, seat.place().seat.into(), is_off, self.get());
             tell_only_decided(decision.why, !aside.off, decision.longest_at(now));

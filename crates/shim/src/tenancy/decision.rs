@@ -3,7 +3,7 @@
 //! The policy is a pure function (`policy`), and everything it depends on lies on the board. So each best-effort tenant decides
 //! for itself, with the same view and the same result, and nobody has to be asked.
 
-use board::{BestEffortSeat, Board, LatencySeat, Seat};
+use board::{BestEffortSeat, Board, LatencySeat, Seat, Terms};
 use model::{Forecast, Nanos};
 use policy::{Activity, BestEffort, Decision, Latency, View, Why};
 
@@ -24,9 +24,9 @@ pub struct Course {
 }
 
 /// What the policy says to the tenant on this seat, in the shared domain, whose work takes so long to stop.
-pub fn course(seat: &Seat, certificate: Nanos, now: Nanos) -> Course {
+pub fn course(seat: &Seat, terms: &Terms, certificate: Nanos, now: Nanos) -> Course {
     let own = u32::from(seat.place().seat);
-    decide(seat, false, certificate, now, |_, decision| Course {
+    decide(seat, terms, false, certificate, now, |_, decision| Course {
         runs: runs(decision, own, certificate, now),
         confined: decision.confined > 0,
         why: decision.why,
@@ -38,6 +38,7 @@ pub fn course(seat: &Seat, certificate: Nanos, now: Nanos) -> Course {
 /// Gives what is known and what the policy makes of it. `exclusive`: one at a time has work on the GPU, and who asks has its turn.
 pub fn decide<T>(
     seat: &Seat,
+    terms: &Terms,
     exclusive: bool,
     certificate: Nanos,
     now: Nanos,
@@ -46,16 +47,23 @@ pub fn decide<T>(
     let board = seat.board();
     let own = u32::from(seat.place().seat);
     let mut latency = [NOBODY; MOST];
-    let latency = gather(&mut latency, board.latency_tenants(now).map(in_view));
+    // Of ourselves we know more than the board, where anybody can write who we are.
+    let not_us = |number: u16| number != seat.place().seat;
+    let theirs = board.latency_tenants(now).filter(|tenant| not_us(tenant.seat));
+    let latency = gather(&mut latency, theirs.map(in_view));
+    let ourselves = BestEffort {
+        weight: terms.weight,
+        priority: terms.priority,
+        wants: true,
+        certificate,
+        ..needy(&seat.as_best_effort(now))
+    };
+    let theirs = board.best_effort_tenants(now).filter(|tenant| not_us(tenant.seat));
     let mut others = [NEEDY; MOST];
-    let others = gather(&mut others, board.best_effort_tenants(now).map(|tenant| needy(&tenant)));
+    let others = gather(&mut others, std::iter::once(ourselves).chain(theirs.map(|tenant| needy(&tenant))));
     if exclusive {
         // What others say of themselves may be from their last turn.
         others.iter_mut().for_each(|tenant| tenant.runs = tenant.seat == own);
-    }
-    if let Some(tenant) = others.iter_mut().find(|tenant| tenant.seat == own) {
-        // Of ourselves we know more than the board.
-        (tenant.wants, tenant.certificate) = (true, certificate);
     }
     let view = View { now, exclusive, latency, best_effort: others, dials: board.dials() };
     then(&view, &policy::decide(&view))
@@ -99,7 +107,7 @@ const NOBODY: Latency = Latency {
     spell: Nanos::ZERO,
     whole: false,
     deadline: None,
-    solo: false,
+    solo_wait: Nanos::ZERO,
 };
 
 const NEEDY: BestEffort = BestEffort {
@@ -132,7 +140,7 @@ fn in_view(tenant: LatencySeat) -> Latency {
         spell: tenant.outlook.spell,
         whole: tenant.outlook.whole,
         deadline: tenant.outlook.deadline,
-        solo: tenant.outlook.solo,
+        solo_wait: tenant.outlook.solo_wait,
     }
 }
 

@@ -10,7 +10,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use board::{Condition, Rung, Seat, Terms, Why};
+use board::{Condition, Rung, Seat, SliceState, Terms, Why};
 use model::{Class, Domain, Nanos};
 use policy::slice;
 use telemetry::What;
@@ -18,11 +18,11 @@ use telemetry::What;
 use super::lever::{Lever, Refusal};
 use super::membership::Membership;
 use super::post::{Gate, Post};
-use super::raise::Raiser;
+use super::raise::{Leisure, Raiser};
 use super::shared::Shared;
-use super::turn::{STOP_AGAIN, Turn};
+use super::turn::{Footing, STOP_AGAIN, Turn};
 use crate::log::say;
-use crate::{channels, guard, memory, thread};
+use crate::{channels, guard, memory, thread, twins};
 
 /// How often a keeper looks round that has nothing to do.
 const IDLE_ROUND: Nanos = Nanos::from_millis(250);
@@ -199,31 +199,37 @@ impl Keeper {
         self.post.introduce();
         if joined {
             self.turn.begin_anew(self.post);
-            self.raiser.leave(&self.post.raise, None);
+            self.raiser.leave(&self.post.raise, None, self.leisure());
             memory::seated(self.post.device());
             // What is under way is news to the new board.
             if let Some(seat) = self.post.seat().filter(|_| self.post.bursts.is_open()) {
                 seat.activate(now);
             }
         }
-        let terms = self.membership.terms(self.post.seat());
+        let terms = self.membership.terms();
+        self.turn.go_by(&terms);
         self.post.be(terms.class);
         self.tell_seat(&terms);
         self.tend_words(&terms);
-        self.tend_lever(&terms, now);
-        let rest = match (self.post.seat(), self.membership.keeps_waiting()) {
-            (None, true) => {
+        self.find_lever(&terms);
+        let rest = match (self.membership.seat(self.post), self.membership.keeps_waiting()) {
+            (None, waits) if waits || terms.paused => {
                 self.post.set_gate(Gate::Closed);
                 IDLE_ROUND
             }
             // Others may still take turns on this board.
             (Some(seat), true) => self.pause(seat, now),
-            (None, false) => {
+            (None, _) => {
+                self.shared.leave(self.post, None, now);
+                self.turn.abandon(now);
+                self.paused = false;
                 self.post.set_gate(Gate::Open);
                 IDLE_ROUND
             }
             (Some(seat), false) => self.tend_seat(seat, &terms, now),
         };
+        // After the turn: who has just lost it has left the GPU by now, and who has just got it is alone there.
+        self.tend_slice(&terms, board::now());
         if let Some(seat) = self.post.seat() {
             seat.beat(now);
             seat.say(self.condition(&terms));
@@ -237,9 +243,13 @@ impl Keeper {
             return self.pause(seat, now);
         }
         self.paused = false;
-        if is_shared(seat, terms) {
+        if self.is_shared(terms) {
             self.turn.leave(seat, now);
-            return self.shared.tend(self.post, seat, now);
+            // A pause, or a turn before the class or the domain was another, may have left it disabled.
+            if !self.turn.resume(seat, Some(self.lever)) {
+                return STOP_AGAIN;
+            }
+            return self.shared.tend(self.post, seat, terms, now);
         }
         self.shared.leave(self.post, Some(seat), now);
         match terms.class {
@@ -256,10 +266,11 @@ impl Keeper {
     /// Says as what it has come to which seat, and when that changes.
     fn tell_seat(&mut self, terms: &Terms) {
         let Some(seat) = self.post.seat() else { return };
-        let (class, domain) = (terms.class, seat.board().domain());
+        let (class, domain) = (terms.class, self.membership.domain());
         let seated = Some((ptr::from_ref(seat).addr(), class));
         if self.seated != seated {
             self.seated = seated;
+            thread::rename(board::link::thread_name(class));
             self.post.tell(What::Seated { class, domain });
         }
     }
@@ -267,17 +278,27 @@ impl Keeper {
     /// In the shared domain a latency tenant raises the stop words of the others.
     fn tend_words(&mut self, terms: &Terms) {
         let raise = &self.post.raise;
-        let seat = self.post.seat().filter(|seat| seat.board().domain() == Domain::Shared);
+        let seat = self.post.seat().filter(|_| self.membership.domain() == Domain::Shared);
         match (seat, terms.class) {
             (Some(seat), Class::Latency) => {
-                let busy = self.post.bursts.is_open();
+                let news = self.raiser.tend(raise, seat, self.leisure());
                 // A burst that is under way began before the new words were known.
-                if self.raiser.tend(raise, seat, busy) && self.post.bursts.is_open() {
+                if news && self.post.bursts.is_open() {
                     raise.raise();
                 }
             }
-            _ if raise.is_on() => self.raiser.leave(raise, self.post.seat()),
+            _ if raise.is_on() || self.raiser.has_leftovers() => {
+                self.raiser.leave(raise, self.post.seat(), self.leisure());
+            }
             _ => {}
+        }
+    }
+
+    fn leisure(&self) -> Leisure {
+        match () {
+            () if self.turn.is_stopped() => Leisure::Off,
+            () if self.post.bursts.is_open() => Leisure::Busy,
+            () => Leisure::Free,
         }
     }
 
@@ -297,7 +318,7 @@ impl Keeper {
                 self.post.end(seat, now, since);
             }
         }
-        seat.tally().gpu_ns.add(self.post.spent(now).0);
+        seat.count_gpu_time(self.post.spent(now));
         IDLE_ROUND
     }
 
@@ -315,7 +336,7 @@ impl Keeper {
         self.turn.leave(seat, now);
         // What is stopped is not on the GPU.
         self.post.spent(now);
-        if is_shared(seat, &self.membership.terms(Some(seat))) {
+        if self.is_shared(&self.membership.terms()) {
             return self.shared.pause(self.post, seat, now).min(IDLE_ROUND);
         }
         IDLE_ROUND
@@ -326,18 +347,38 @@ impl Keeper {
         (!matches!(self.lever, Lever::None(_)) && super::is_alone()).then_some(self.lever)
     }
 
-    /// Sets the slice of the process, and sets it again when there are new channels.
-    fn tend_lever(&mut self, terms: &Terms, now: Nanos) {
-        let seat = self.post.seat();
+    /// A tenant that may have to leave the GPU knows by what means before it comes to that.
+    fn find_lever(&mut self, terms: &Terms) {
+        if terms.class == Class::BestEffort && matches!(self.lever, Lever::None(_)) {
+            self.lever = Lever::find();
+        }
+    }
+
+    /// The slice that this process should have; `None`: the driver's own.
+    fn wanted_slice(&mut self, terms: &Terms, now: Nanos) -> Option<Nanos> {
+        let seat = self.membership.seat(self.post);
         let strays = !super::is_alone() || seat.is_some_and(|seat| self.turn.beside_stray(seat, now));
-        let wanted = match (terms.class, seat.map(Seat::board)) {
+        match (terms.class, seat.map(Seat::board)) {
             // Contexts that are on the GPU together share one slice.
-            (_, Some(board)) if board.domain() == Domain::Shared => None,
+            (_, Some(_)) if self.membership.domain() == Domain::Shared => None,
             (Class::BestEffort, None) => Some(slice::WITHOUT_BOARD),
             (Class::BestEffort, Some(_)) if strays => Some(slice::BESIDE_STRAYS),
-            (class, Some(board)) => slice::timeslice(class, terms.priority, board.highest_priority()),
+            (Class::BestEffort, Some(_)) => match self.turn.footing(self.post) {
+                Footing::Holder => Some(self.turn.slice(now)),
+                // What is off the GPU needs no other slice than it has, and to set one takes the driver a while.
+                Footing::Off => self.setting.map_or(Some(slice::BEST_EFFORT), |setting| setting.slice),
+                Footing::Astray => Some(slice::BESIDE_STRAYS),
+            },
+            (Class::Latency, Some(board)) => {
+                slice::timeslice(Class::Latency, terms.priority, board.highest_priority())
+            }
             (Class::Latency, None) => None,
-        };
+        }
+    }
+
+    /// Sets the slice of the process, and sets it again when there are new channels.
+    fn tend_slice(&mut self, terms: &Terms, now: Nanos) {
+        let wanted = self.wanted_slice(terms, now);
         let setting = Setting { slice: wanted, channels: channels::made(), contexts: super::arrivals() };
         // What nobody has changed is left alone.
         let untouched = self.setting.is_none() && wanted.is_none();
@@ -347,24 +388,36 @@ impl Keeper {
         self.lever = Lever::find();
         self.refusal = self.lever.slice(wanted).err();
         self.setting = Some(setting);
+        let lengthened = self.turn.slice_state() == SliceState::Lengthened;
+        self.post.tell(What::Sliced { slice: wanted.unwrap_or(slice::DEFAULT), lengthened });
         say!("the slice of this process is {wanted:?}");
     }
 
+    /// Whether this tenant is on the GPU together with others, and stops for them between blocks.
+    fn is_shared(&self, terms: &Terms) -> bool {
+        self.membership.domain() == Domain::Shared && terms.class == Class::BestEffort
+    }
+
     fn condition(&self, terms: &Terms) -> Condition {
-        let shared = self.post.seat().is_some_and(|seat| is_shared(seat, terms));
+        let shared = self.post.seat().is_some() && self.is_shared(terms);
         let (rung, why, detail) = match (self.refusal, terms.class) {
-            _ if shared => (Rung::Guard, Why::Ok, 0),
+            _ if shared => rung_of_guard(),
             (Some(refusal), Class::BestEffort) => (Rung::Hold, refusal.why, refusal.detail),
             (None, Class::BestEffort) => (Rung::Switch, Why::Ok, 0),
             (_, Class::Latency) => (Rung::None, Why::LatencyNeedsNone, 0),
         };
         let slice = self.setting.filter(|_| self.refusal.is_none()).and_then(|setting| setting.slice);
         let daemon_lost = self.membership.is_lost();
-        Condition { rung, why, detail, daemon_lost, paused: self.paused, slice }
+        let slice_state = self.turn.slice_state();
+        Condition { rung, why, detail, daemon_lost, paused: self.paused, slice, slice_state }
     }
 }
 
-/// Whether a tenant is on the GPU together with others, and stops for them between blocks.
-fn is_shared(seat: &Seat, terms: &Terms) -> bool {
-    seat.board().domain() == Domain::Shared && terms.class == Class::BestEffort
+/// How a tenant of the shared domain is stopped: between blocks, unless none of its kernels can be.
+fn rung_of_guard() -> (Rung, Why, u32) {
+    match () {
+        () if !twins::are_wanted() => (Rung::Hold, Why::Unprepared, 0),
+        () if twins::all_refused() => (Rung::Hold, Why::Unguarded, 0),
+        () => (Rung::Guard, Why::Ok, 0),
+    }
 }

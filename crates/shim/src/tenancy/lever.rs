@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use board::Why;
 use model::Nanos;
 use rustix::fs::{Mode, OFlags};
-use switch::{Halt, Micros, Scope, Switch, System, driver};
+use switch::{Halt, Micros, Scope, Switch, driver};
 
+use crate::channels::OwnFiles;
 use crate::log::say;
 use crate::{channels, next};
 
@@ -37,6 +38,7 @@ mod operation {
     pub const SET_TIMESLICE: u32 = 2;
     pub const DISABLE: u32 = 4;
     pub const ENABLE: u32 = 5;
+    pub const LOCK_FILE: u32 = 6;
 }
 
 impl Lever {
@@ -44,15 +46,8 @@ impl Lever {
         if crate::surroundings::variable(c"EBB_RUNG").is_some_and(|rung| rung == c"hold") {
             return Lever::None(Why::SwitchedOff);
         }
-        static SOFTWARE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-        let mut function = SOFTWARE.load(Ordering::Relaxed);
-        if function.is_null() {
-            function = next::foreign(c"ebb_softgpu_control");
-            SOFTWARE.store(function, Ordering::Relaxed);
-        }
-        if !function.is_null() {
-            // SAFETY: a driver that exports this name is a software GPU of ours, and this is its signature.
-            return Lever::Software(unsafe { std::mem::transmute::<*mut c_void, Software>(function) });
+        if let Some(function) = software() {
+            return Lever::Software(function);
         }
         match known_driver() {
             Err(why) => Lever::None(why),
@@ -69,7 +64,7 @@ impl Lever {
                 ask(function, operation::SET_TIMESLICE, slice.unwrap_or(policy::slice::DEFAULT).0)
             }
             Lever::Channels => {
-                let switch = Switch::new(&channels::CAPTURE, System);
+                let switch = Switch::new(&channels::CAPTURE, OwnFiles);
                 each(channels::CAPTURE.groups().map(|group| match slice {
                     Some(slice) => {
                         originals::remember(&switch, &group)?;
@@ -87,7 +82,7 @@ impl Lever {
             Lever::None(why) => Err(Refusal { why, detail: 0 }),
             Lever::Software(function) => ask(function, operation::DISABLE, 0),
             Lever::Channels => {
-                let switch = Switch::new(&channels::CAPTURE, System);
+                let switch = Switch::new(&channels::CAPTURE, OwnFiles);
                 each([switch.disable(Scope::Process, Halt::Preempt)].into_iter())
             }
         }
@@ -99,18 +94,43 @@ impl Lever {
             Lever::None(why) => Err(Refusal { why, detail: 0 }),
             Lever::Software(function) => ask(function, operation::ENABLE, 0),
             Lever::Channels => {
-                let switch = Switch::new(&channels::CAPTURE, System);
+                let switch = Switch::new(&channels::CAPTURE, OwnFiles);
                 each([switch.enable(Scope::Process)].into_iter())
             }
         }
     }
 }
 
+/// The control function of a software GPU, where the driver is one.
+fn software() -> Option<Software> {
+    static SOFTWARE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+    let mut function = SOFTWARE.load(Ordering::Relaxed);
+    if function.is_null() {
+        function = next::foreign(c"ebb_softgpu_control");
+        SOFTWARE.store(function, Ordering::Relaxed);
+    }
+    // SAFETY: a driver that exports this name is a software GPU of ours, and this is its signature.
+    (!function.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Software>(function) })
+}
+
+/// A new descriptor of one of the files on which tenants of a software GPU meet (`gpu_lock`).
+pub fn software_lock_file(which: u64) -> Option<c_int> {
+    software_file(operation::LOCK_FILE, which)
+}
+
+/// A new descriptor of a file of a software GPU, where the driver is one and has such a file.
+pub fn software_file(operation: u32, which: u64) -> Option<c_int> {
+    let mut answer = 0;
+    // SAFETY: the function may be called at any time; there is a place for the answer.
+    let asked = unsafe { software()?(operation, which, &mut answer) };
+    (asked == 0).then(|| c_int::try_from(answer).ok()).flatten()
+}
+
 /// The slices that the driver gave to groups, before they were changed: groups for computing and for copying differ.
 mod originals {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use super::{Micros, Switch, System};
+    use super::{Micros, OwnFiles, Switch};
 
     /// A process has four groups for each context.
     const ROOM: usize = 64;
@@ -122,7 +142,7 @@ mod originals {
     }
 
     /// Only keepers come here, and of a process on several GPUs two may write down the same: it is the same.
-    pub fn remember(switch: &Switch<'_, System>, group: &switch::Group) -> Result<(), switch::Error> {
+    pub fn remember(switch: &Switch<'_, OwnFiles>, group: &switch::Group) -> Result<(), switch::Error> {
         let name = name(group);
         let known = |place: &&(AtomicU64, AtomicU64)| [0, name].contains(&place.0.load(Ordering::Acquire));
         let Some(place) = GROUPS.iter().find(known).filter(|place| place.0.load(Ordering::Acquire) == 0)

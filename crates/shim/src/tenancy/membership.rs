@@ -1,18 +1,21 @@
 //! Membership: the seat that the daemon gave, and what happens when there is no daemon.
 //!
-//! The connection stays open for as long as both sides live. When it ends, the tenant goes on by the board it has, says so,
-//! and asks for a new seat now and then. A new daemon has new boards, so a seat that is given later is on another board.
+//! The connection stays open for as long as both sides live. The daemon says on it what it has granted, at first and whenever
+//! that changes; nobody else can write there, so this process goes by it and never by the board's copy. When the connection
+//! ends, the tenant goes on by the board and the terms it has, says so, and asks for a new seat now and then. A new daemon has
+//! new boards, so a seat that is given later is on another board.
+//!
+//! A seat can be lost while the daemon lives: everybody at a board can write all of it. That is no lost daemon. Another seat is
+//! asked for, with what the program wanted in the beginning; what an admin has changed since, the daemon knows.
 
 use std::ffi::CStr;
 
-use board::link::{self, Registration};
-use board::{HIGHEST_PRIORITY, HIGHEST_WEIGHT, Label, Seat, Terms};
-use model::{Class, Nanos};
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use board::link::{self, Heard, OwnDescriptor, Reason, Registration};
+use board::{Error, HIGHEST_PRIORITY, HIGHEST_WEIGHT, Label, Seat, Terms};
+use model::{Class, Domain, Nanos};
 
 use super::post::Post;
+use super::proof;
 use crate::log::say;
 use crate::memory;
 use crate::surroundings::variable;
@@ -21,8 +24,12 @@ const TRY_AGAIN: Nanos = Nanos::from_millis(500);
 const LOOK: Nanos = Nanos::from_millis(250);
 /// How long the first answer is waited for; nothing runs before it.
 const ANSWER_WITHIN: Nanos = Nanos::from_millis(1_000);
-/// How long a later one is: whoever has the token must show life meanwhile.
+/// How long a later one is: a token holder must show life meanwhile.
 const ANSWER_SOON: Nanos = Nanos::from_millis(50);
+/// A daemon that keeps the connection and gives no answer for this long is lost.
+const SILENT_FOR: Nanos = Nanos::from_millis(5_000);
+/// So many messages are read at once; the daemon sends far fewer.
+const AT_ONCE: usize = 16;
 
 /// What a tenant does when the daemon is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,16 +39,43 @@ enum OnLoss {
     Exit,
 }
 
+/// What has become of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkState {
+    /// The daemon lives.
+    Open,
+    /// The daemon has let go of it.
+    Ended,
+    /// There is none, or the program has closed it: it may have become a daemon itself.
+    Missing,
+}
+
+/// What came of asking for a seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Seated,
+    /// The daemon has answered, and there is no seat for us now.
+    Unseated,
+    /// There is no daemon that could answer.
+    Unanswered,
+}
+
 pub struct Membership {
-    /// What was asked for, which holds until the daemon has said otherwise.
+    /// What the environment says, which is what every registration claims.
     asked: Terms,
+    /// What the daemon has granted last, and how contexts share the GPU there.
+    granted: Option<(Terms, Domain)>,
     on_loss: OnLoss,
-    connection: Option<OwnedFd>,
+    connection: Option<OwnDescriptor>,
     /// When to look or to try next.
     next: Nanos,
     lost: bool,
-    /// How often a daemon was lost; every seat begins its tally at nought.
+    /// How often a daemon was lost; every seat begins its tally at zero.
     losses: u64,
+    /// Since when a daemon that holds the connection has not answered.
+    silent_since: Option<Nanos>,
+    /// The seat is not ours any more, and there is no other one for now.
+    unseated: bool,
 }
 
 /// The class that `ebb run` gave to this process.
@@ -68,12 +102,33 @@ impl Membership {
             memory: memory::asked(post.device()),
             paused: false,
         };
-        Membership { asked, on_loss, connection: None, next: Nanos::ZERO, lost: false, losses: 0 }
+        Membership {
+            asked,
+            granted: None,
+            on_loss,
+            connection: None,
+            next: Nanos::ZERO,
+            lost: false,
+            losses: 0,
+            silent_since: None,
+            unseated: false,
+        }
     }
 
-    /// What holds now.
-    pub fn terms(&self, seat: Option<&Seat>) -> Terms {
-        seat.map_or(self.asked, Seat::terms)
+    /// The seat by which to share. One that somebody else has freed is good for nothing once there is no other to be had: a
+    /// tenant that waited there for its turn would wait for ever.
+    pub fn seat(&self, post: &Post) -> Option<&'static Seat> {
+        post.seat().filter(|seat| !self.unseated || seat.is_mine())
+    }
+
+    /// What holds now: what the daemon granted, and before that what was asked for.
+    pub fn terms(&self) -> Terms {
+        self.granted.map_or(self.asked, |(terms, _)| terms)
+    }
+
+    /// How contexts share the GPU, by the word of the daemon that gave the seat.
+    pub fn domain(&self) -> Domain {
+        self.granted.map_or(Domain::Isolated, |(_, domain)| domain)
     }
 
     pub fn is_lost(&self) -> bool {
@@ -92,29 +147,79 @@ impl Membership {
 
     /// Looks after the connection. `true` when the post has a new seat.
     pub fn tend(&mut self, post: &Post, now: Nanos) -> bool {
-        if now < self.next {
+        let due = now >= self.next;
+        // The board's copy of our terms may be anybody's work. That it differs is only a hint to listen now.
+        let hint = || post.seat().is_some_and(|seat| seat.terms() != self.terms());
+        if !due && !hint() {
             return false;
         }
-        let alive = self.connection.as_ref().is_some_and(is_open) && post.seat().is_some_and(Seat::is_mine);
-        if alive {
+        let link = self.listen(post);
+        post.listened();
+        if !due {
+            return false;
+        }
+        if link == LinkState::Open && post.seat().is_some_and(Seat::is_mine) {
             self.next = now + LOOK;
+            self.silent_since = None;
             return false;
         }
-        if self.connection.take().is_some() {
+        if link != LinkState::Open {
+            self.connection = None;
+        }
+        if link == LinkState::Ended {
             self.lose(post);
         }
-        let joined = self.join(post);
-        self.next = board::now() + if joined { LOOK } else { TRY_AGAIN };
-        if !joined && !self.lost {
-            self.lose(post);
-        }
-        joined
+        let outcome = self.join(post);
+        let after = board::now();
+        self.unseated = outcome != Outcome::Seated && !post.seat().is_some_and(Seat::is_mine);
+        self.next = after + if outcome == Outcome::Seated { LOOK } else { TRY_AGAIN };
+        self.judge(outcome, post, after);
+        outcome == Outcome::Seated
     }
 
-    fn join(&mut self, post: &Post) -> bool {
-        let Some(socket) = variable(c"EBB_SOCKET") else { return false };
+    /// Whether the daemon is lost, by what came of asking it.
+    fn judge(&mut self, outcome: Outcome, post: &Post, now: Nanos) {
+        match outcome {
+            Outcome::Seated => self.silent_since = None,
+            Outcome::Unseated => {
+                self.silent_since = None;
+                // Our old seat may be what keeps us from another one.
+                self.connection = None;
+            }
+            Outcome::Unanswered if self.lost => {}
+            Outcome::Unanswered => {
+                let since = *self.silent_since.get_or_insert(now);
+                if self.connection.is_none() || now.since(since) >= SILENT_FOR {
+                    self.lose(post);
+                }
+            }
+        }
+    }
+
+    /// Reads what the daemon has said, without waiting for it.
+    fn listen(&mut self, post: &Post) -> LinkState {
+        for _ in 0..AT_ONCE {
+            let Some(connection) = self.connection.as_ref().and_then(OwnDescriptor::get) else {
+                return LinkState::Missing;
+            };
+            match link::hear(connection) {
+                Heard::NewTerms(terms) => {
+                    let domain = self.domain();
+                    self.granted = Some((terms, domain));
+                    post.granted.set(&terms, domain);
+                }
+                Heard::Unknown => {}
+                Heard::Nothing => break,
+                Heard::End => return LinkState::Ended,
+            }
+        }
+        LinkState::Open
+    }
+
+    fn join(&mut self, post: &Post) -> Outcome {
+        let Some(socket) = variable(c"EBB_SOCKET") else { return Outcome::Unanswered };
         let mut program = [0; 256];
-        let Terms { class, weight, priority, slo, memory, .. } = self.terms(post.seat());
+        let Terms { class, weight, priority, slo, memory, .. } = self.asked;
         let registration = Registration {
             class,
             weight: weight.clamp(1, HIGHEST_WEIGHT),
@@ -126,21 +231,27 @@ impl Membership {
             ..Registration::new(post.gpu(), tenant())
         };
         let patience = if post.seat().is_some() { ANSWER_SOON } else { ANSWER_WITHIN };
-        match link::register(socket, &registration, patience) {
-            Ok((connection, board, granted)) => {
-                let seated = board.sit(granted.place).ok().and_then(|seat| post.sit(seat));
-                if let Some(seat) = seated {
-                    seat.tally().daemon_losses.add(self.losses);
+        let device = proof::device_file(post.device());
+        let shown = device.as_ref().and_then(OwnDescriptor::get);
+        let (connection, board, granted) =
+            match link::register_in_program(socket, &registration, shown, patience) {
+                Ok(answer) => answer,
+                Err(error) => {
+                    say!("no seat from the daemon: {error}");
+                    return outcome_of(&error);
                 }
-                self.connection = seated.is_some().then_some(connection);
-                self.lost = seated.is_none();
-                seated.is_some()
-            }
-            Err(error) => {
-                say!("no seat from the daemon: {error}");
-                false
-            }
-        }
+            };
+        // Before the seat is there for all threads: a thread that sees it finds the terms that came with it.
+        self.granted = Some((granted.terms, granted.domain));
+        post.granted.set(&granted.terms, granted.domain);
+        let Some(seat) = board.sit(granted.place).ok().and_then(|seat| post.sit(seat)) else {
+            return Outcome::Unseated;
+        };
+        seat.tally().daemon_losses.add(self.losses);
+        // The connection of the seat before, if there was one, ends only now: the daemon has never lost sight of this tenant.
+        self.connection = Some(connection);
+        self.lost = false;
+        Outcome::Seated
     }
 
     fn lose(&mut self, post: &Post) {
@@ -158,13 +269,12 @@ impl Membership {
     }
 }
 
-/// Nothing ever comes on the connection but its end.
-fn is_open(connection: &OwnedFd) -> bool {
-    let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
-    let mut byte = [0; 1];
-    match rustix::net::recv(connection, &mut byte, flags) {
-        Ok((_, length)) => length != 0,
-        Err(error) => matches!(error, Errno::AGAIN | Errno::INTR),
+/// Whether a daemon was there to answer. One of another version can give no seat to anybody of ours.
+fn outcome_of(error: &Error) -> Outcome {
+    match error {
+        Error::Refused(Reason::Version) => Outcome::Unanswered,
+        Error::Refused(_) | Error::Stale | Error::OtherGpu | Error::NotABoard => Outcome::Unseated,
+        _ => Outcome::Unanswered,
     }
 }
 

@@ -7,13 +7,16 @@
 //!
 //! * `post`: the gate, the marks, the bell
 //! * `keeper`: the thread and its rounds; `membership` (daemon and seat), `turn` (the best-effort token)
+//! * `granted`: what the daemon has granted, for all threads; `proof`: how it is shown that the GPU may be used
 //! * `shared`: a best-effort tenant of the shared domain, who stops between blocks (`guard`) and takes no turns
-//! * `account`, `meter`: what it has launched, and for how long it has had work
+//! * `account`, `meter`: what it has launched, and for how long it has had work; `presence`: whether the board says so
 //! * `streams`, `flight`: what was handed over, and how much time of it is in flight
 //! * `burst`: when a latency tenant is at work; `mark`: what the program itself says of that; `outlook`: what it says of what is to come; `raise`: how it stops others, in
 //!   the shared domain; `priority`: its streams there
+//! * `warm_up`: which requests are not like those to come
 //! * `decision`: what the policy says to a best-effort tenant; `aside`: how one of the isolated domain keeps away from requests
 //! * `lever`: the switch rung: the slice of this process, and stopping it in the middle of a kernel
+//! * `gpu_lock`: where best-effort tenants of several daemons take turns
 //! * `tell`: what is written down of all this, for whoever asks later why a request was late
 //! * `around`: functions of the driver before which something has to be done here
 
@@ -23,6 +26,8 @@ mod aside;
 mod burst;
 mod decision;
 mod flight;
+mod gpu_lock;
+mod granted;
 mod keeper;
 pub mod key;
 mod lever;
@@ -31,12 +36,15 @@ mod membership;
 mod meter;
 mod outlook;
 mod post;
+mod presence;
 pub mod priority;
+mod proof;
 mod raise;
 mod shared;
 mod streams;
 mod tell;
 mod turn;
+pub mod warm_up;
 
 pub use keeper::{Awake, follow_the_end};
 pub use tell::{event_log, number_here, number_of, tell};
@@ -47,7 +55,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use board::{Gpu, Seat};
 use cuda_abi::{CUDA_SUCCESS, CUdevice, CUstream, CUuuid};
 use key::Key;
-use model::{Nanos, Rung};
+use model::{Bytes, Nanos, Rung};
 use post::Post;
 
 use crate::lock::Lock;
@@ -72,6 +80,7 @@ fn arrivals() -> u32 {
 /// A context was made on a device.
 pub fn arrived(device: CUdevice) {
     ARRIVALS.fetch_add(1, Ordering::AcqRel);
+    warm_up::note();
     if let Some(post) = taken().iter().find(|post| post.device() == device) {
         // There are new channels to see to.
         return post.ring();
@@ -119,6 +128,21 @@ fn is_alone() -> bool {
 pub fn seat_at(device: CUdevice) -> Option<&'static Seat> {
     let post = taken().iter().find(|post| post.device() == device)?;
     post.seat_when_introduced().filter(|seat| seat.is_mine())
+}
+
+/// How much memory the daemon has granted on a device. `None`: no daemon has said anything; otherwise a limit, or that there is none.
+/// A seat that somebody else has written over changes nothing about it.
+pub fn granted_memory(device: CUdevice) -> Option<Option<Bytes>> {
+    let post = taken().iter().find(|post| post.device() == device)?;
+    let seat = post.seat_when_introduced();
+    let granted = || post.granted.get().map(|(terms, _)| terms.memory);
+    let copy = seat.map(|seat| seat.terms().memory);
+    if copy.is_some_and(|copy| granted().is_some_and(|granted| granted != copy)) {
+        // Either the daemon has said something that the keeper has not heard yet, or somebody writes on the board. The
+        // keeper finds out which.
+        post.have_heard();
+    }
+    granted()
 }
 
 /// The device on which this process has a post, by its GPU.
@@ -295,6 +319,7 @@ pub fn retire() {
 /// In the child of a fork, which is no tenant until it makes a context of its own.
 pub fn in_child() {
     LOCK.reset();
+    board::link::close_in_child();
     streams::in_child();
     POSTS.iter().for_each(|post| post.raise.in_child());
     POSTS.iter().for_each(|post| post.bursts.in_child());

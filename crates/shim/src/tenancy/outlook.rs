@@ -5,6 +5,9 @@
 //! All of it is learned from when requests began and ended, in the thread that begins or ends one, and costs it a fraction of
 //! a microsecond. It is advice: where two threads come at once, one of them says nothing.
 //!
+//! *Alone* is a request during which no best-effort tenant had work on the GPU, nor a moment before, and no stranger of whom the
+//! daemon knows. One during which code was loaded or memory allocated (`warm_up`) is left out of what is said about those.
+//!
 //! A *request* is the time for which the process is busy: from when the first of its streams is given work until the last is
 //! waited for.
 
@@ -12,15 +15,20 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use board::{Experience, Outlook, Seat, Spans};
-use forecast::{Arrivals, Sketch, Solo};
+use forecast::{Arrivals, NEEDED, Sighting, Solo, SoloProfile};
 use model::{Forecast, Nanos};
 use policy::aside::WHOLE;
 use policy::slo::{self, Aim, Report, Typical};
+use policy::solo::{LEARNING_PATIENCE, PATIENCE};
 
-/// Percentiles are told once in so many requests: to find them takes longer than a request should wait for.
+use super::warm_up;
+
+/// Percentiles are told once in so many requests, because to find them takes longer than a request should wait for; or after
+/// such a while, where requests are few.
 const TOLD_EVERY: u64 = 16;
-/// So many requests bear out a 99th percentile.
-const ENOUGH: u32 = 100;
+const TOLD_AFTER: Nanos = Nanos::from_millis(250);
+/// Who has left the GPU is not out of the way at once: the hardware switches, caches are cold.
+const AFTERMATH: Nanos = Nanos::from_micros(200);
 
 pub struct Prospect {
     state: Mutex<State>,
@@ -31,14 +39,18 @@ pub struct Prospect {
 struct State {
     arrivals: Arrivals,
     solo: Solo,
-    /// Whether somebody else was on the GPU when the request began.
+    /// When the request began, whether somebody else was on the GPU then, and how much warming up there had been.
+    began: Nanos,
     company: bool,
+    warm_ups: u64,
     /// How often work had been handed over when the request began, and whether the last one was handed over as a whole.
     calls: u64,
     whole: bool,
     /// Whether the request under way, or the next one, is to be seen alone.
     chosen: bool,
     requests: u64,
+    /// When percentiles were last told.
+    told: Nanos,
     /// What a request may take, and what it takes alone nine times of ten.
     limit: Option<Nanos>,
     usual: Nanos,
@@ -53,11 +65,14 @@ impl Prospect {
         let state = State {
             arrivals: Arrivals::new(),
             solo: Solo::new(),
+            began: Nanos::ZERO,
             company: false,
+            warm_ups: 0,
             calls: 0,
             whole: false,
             chosen: false,
             requests: 0,
+            told: Nanos::ZERO,
             limit: None,
             usual: Nanos::ZERO,
             lull: Nanos::ZERO,
@@ -78,7 +93,9 @@ impl Prospect {
         let Ok(mut state) = self.state.try_lock() else { return };
         state.arrivals.began(now);
         state.calls = calls;
-        state.company = has_company(seat, now);
+        state.began = now;
+        state.company = has_company(seat, now, now);
+        state.warm_ups = warm_up::count();
         let deadline = state.limit.map(|limit| now + limit);
         // When it launches something next is not known: at any moment.
         seat.say_outlook(Outlook {
@@ -88,26 +105,28 @@ impl Prospect {
             lull: state.lull,
             spell: state.arrivals.spell(),
             deadline,
-            solo: state.chosen,
+            solo_wait: state.solo_wait(),
             whole: state.whole,
             in_line: state.arrivals.wait_in_line(),
         });
     }
 
-    /// It is over, and the process idle.
-    pub fn ended(&self, seat: &Seat, now: Nanos, took: Nanos, calls: u64) {
-        let Ok(mut state) = self.state.try_lock() else { return };
+    /// It is over, and the process idle; `slo`: what 99 of 100 requests should stay below. Whether the next one is to be seen
+    /// alone, and somebody is on the GPU who has to be told: one whom our requests do not concern does not listen for them.
+    pub fn ended(&self, seat: &Seat, now: Nanos, took: Nanos, calls: u64, slo: Option<Nanos>) -> bool {
+        let Ok(mut state) = self.state.try_lock() else { return false };
         let dials = seat.board().dials();
-        let alone = !state.company && !has_company(seat, now);
-        state.solo.observe(took, alone);
+        let beside = has_company(seat, state.began, now);
+        let alone = !state.company && !beside;
+        let warm_up = state.warm_ups != warm_up::count();
+        state.solo.observe(now, Sighting { took, alone, warm_up });
         state.arrivals.ended(now);
         state.whole = calls.wrapping_sub(state.calls) <= WHOLE;
         state.chosen = state.solo.wants_the_next_alone(dials.solo_share);
-        if state.requests.is_multiple_of(TOLD_EVERY) {
-            state.consider(seat);
-            let alone = state.solo.alone();
-            let known = if alone.count() >= ENOUGH { alone.quantile(500) } else { None };
-            self.alone.store(known.unwrap_or(Nanos::ZERO).0, Ordering::Relaxed);
+        if state.requests.is_multiple_of(TOLD_EVERY) || now.since(state.told) >= TOLD_AFTER {
+            state.told = now;
+            let profile = state.consider(seat, slo);
+            self.alone.store(profile.map_or(0, |profile| profile.p50.0), Ordering::Relaxed);
         }
         state.requests += 1;
         seat.say_outlook(Outlook {
@@ -117,14 +136,24 @@ impl Prospect {
             lull: state.lull,
             spell: state.arrivals.spell(),
             deadline: None,
-            solo: state.chosen,
+            solo_wait: state.solo_wait(),
             whole: state.whole,
             in_line: state.arrivals.wait_in_line(),
         });
+        state.chosen && beside
     }
 }
 
 impl State {
+    /// For how long the next request is waited for, if it is to be seen alone.
+    fn solo_wait(&self) -> Nanos {
+        match self.chosen {
+            true if self.solo.is_learning() => LEARNING_PATIENCE,
+            true => PATIENCE,
+            false => Nanos::ZERO,
+        }
+    }
+
     fn slack(&self) -> Nanos {
         self.limit.unwrap_or(Nanos::ZERO) - self.usual
     }
@@ -137,17 +166,22 @@ impl State {
     }
 
     /// Sees what requests take, says so, and what follows for the next ones.
-    fn consider(&mut self, seat: &Seat) {
-        let (all, alone) = (spans(self.solo.all()), spans(self.solo.alone()));
-        seat.say_experience(Experience { all, alone });
-        let typical = |spans: Spans| Typical { p50: spans.p50, p99: spans.p99 };
-        let known = self.solo.alone().count() >= ENOUGH;
+    fn consider(&mut self, seat: &Seat, slo: Option<Nanos>) -> Option<SoloProfile> {
+        let (all, profile) = (self.solo.all(), self.solo.profile());
+        let at = |permille| all.quantile(permille).unwrap_or(Nanos::ZERO);
+        let observed = Typical { p50: at(500), p99: at(990) };
+        let solo = profile.map(|SoloProfile { p50, p99, .. }| Typical { p50, p99 });
+        seat.say_experience(Experience {
+            all: spans(all.count(), Some(observed)),
+            alone: spans(self.solo.seen_alone(), solo),
+            alone_needed: NEEDED.into(),
+        });
         let report = Report {
             requests: 0,
             missed: 0,
-            observed: typical(all),
-            solo: known.then(|| typical(alone)),
-            slo: seat.terms().slo,
+            observed,
+            solo,
+            slo,
             tolerance: seat.board().settings().tolerance,
             best_effort: 0,
             kept_away: false,
@@ -156,18 +190,21 @@ impl State {
         };
         self.limit = slo::aim(&report).limit();
         self.promised = matches!(slo::aim(&report), Aim::Slo(_));
-        let usual = self.solo.alone().quantile(900).filter(|_| known);
         self.lull = self.arrivals.lull();
-        self.usual = usual.or_else(|| self.solo.all().quantile(900)).unwrap_or(Nanos::ZERO);
+        self.usual = profile.map_or_else(|| at(900), |profile| profile.p90);
+        profile
     }
 }
 
-/// Whether a best-effort tenant has work on the GPU.
-fn has_company(seat: &Seat, now: Nanos) -> bool {
-    seat.board().best_effort_tenants(now).any(|tenant| tenant.runs)
+/// Whether somebody else was on the GPU since then, or a moment before.
+fn has_company(seat: &Seat, since: Nanos, now: Nanos) -> bool {
+    let board = seat.board();
+    let last = board.best_effort_last_ran(now).max(board.stranger_seen(now));
+    last.is_some_and(|last| last + AFTERMATH >= since)
 }
 
-fn spans(sketch: &Sketch) -> Spans {
-    let at = |thousandths| sketch.quantile(thousandths).unwrap_or(Nanos::ZERO);
-    Spans { count: sketch.seen(), p50: at(500), p99: at(990) }
+/// What is not known yet has a count and no times.
+fn spans(count: u32, times: Option<Typical>) -> Spans {
+    let Typical { p50, p99 } = times.unwrap_or_default();
+    Spans { count: count.into(), p50, p99 }
 }

@@ -18,6 +18,7 @@ use telemetry::What;
 use super::burst::{Bursts, Change};
 use super::decision;
 use super::flight::Flight;
+use super::granted::GrantedTerms;
 use super::key::Key;
 use super::mark::Mark;
 use super::meter::Meter;
@@ -49,6 +50,8 @@ const BESIDE_LOOK: Nanos = Nanos::from_micros(20);
 const LONGEST_BESIDE: Nanos = Nanos::from_millis(30_000);
 /// The daemon is waited for a little longer than the keeper waits for its first answer.
 const INTRODUCED_WITHIN: Nanos = Nanos::from_millis(1_500);
+/// How long it is waited until the keeper has heard what the daemon has said.
+const HEARD_WITHIN: Nanos = Nanos::from_millis(5);
 /// How often it is looked whether enough work has been done.
 const NAP: Nanos = Nanos::from_micros(100);
 
@@ -85,12 +88,17 @@ pub struct Post {
     pub(super) meter: Meter,
     /// Whether work that there is may be on the GPU, as the keeper last knew.
     pub(super) runs: AtomicBool,
+    /// Whether the board says that there is some.
+    pub(super) says_runs: AtomicBool,
     /// When the work began that was under way at the keeper's last look.
     pub(super) under_way: AtomicU64,
     /// Kernels that were launched before there was a seat to count them on.
     pub(super) launches: AtomicU64,
     pub raise: Raise,
     pub prospect: Prospect,
+    pub granted: GrantedTerms,
+    /// Counts how often the keeper has listened to the daemon.
+    listened: AtomicU32,
 }
 
 impl Post {
@@ -116,10 +124,13 @@ impl Post {
             work: Bursts::new(),
             meter: Meter::new(),
             runs: AtomicBool::new(true),
+            says_runs: AtomicBool::new(false),
             under_way: AtomicU64::new(0),
             launches: AtomicU64::new(0),
             raise: Raise::new(),
             prospect: Prospect::new(),
+            granted: GrantedTerms::new(),
+            listened: AtomicU32::new(0),
         }
     }
 
@@ -131,6 +142,7 @@ impl Post {
         }
         self.seat.store(ptr::null_mut(), Ordering::Relaxed);
         self.introduced.store(0, Ordering::Relaxed);
+        self.granted.forget();
         self.waiting.store(0, Ordering::Relaxed);
         // The child of a fork has done nothing yet.
         self.launches.store(0, Ordering::Relaxed);
@@ -200,6 +212,23 @@ impl Post {
         // SYNC(post-seat): whoever sees the seat sees what it is.
         self.seat.store(ptr::from_ref(placed).cast_mut(), Ordering::Release);
         Some(placed)
+    }
+
+    /// The keeper has heard all that the daemon had said.
+    pub fn listened(&self) {
+        // SYNC(listened): a thread that sees the count sees what was heard.
+        self.listened.fetch_add(1, Ordering::Release);
+    }
+
+    /// Has the keeper listen to the daemon, and waits for that, though not for long.
+    #[cold]
+    pub fn have_heard(&self) {
+        // SYNC(listened): pairs with the count in `listened`.
+        let (before, began) = (self.listened.load(Ordering::Acquire), board::now());
+        self.ring();
+        while self.listened.load(Ordering::Acquire) == before && board::now().since(began) < HEARD_WITHIN {
+            std::thread::sleep(NAP.into());
+        }
     }
 
     pub fn set_bound(&self, in_flight: Nanos) {
@@ -452,6 +481,9 @@ impl Post {
             return self.burst(self.bursts.given(key, board::now));
         }
         let given = self.given.fetch_add(1, Ordering::Release) + 1;
+        if !self.says_runs.load(Ordering::Relaxed) {
+            self.say_running();
+        }
         let gate = self.gate.load(Ordering::Relaxed);
         if gate == Gate::Bounded as u32 || gate == Gate::Shared as u32 {
             self.flight.mark(stream, per_thread, given, board::now());
@@ -499,18 +531,26 @@ impl Post {
                 tally.bursts.add(1);
                 tally.burst_ns.add(lasted.0);
                 tally.burst_times.record(lasted);
-                let objective = seat.terms().slo;
+                let objective = self.objective();
                 let late = objective.is_some_and(|slo| lasted > slo);
                 tally.slo_missed.add(u64::from(late));
                 let slowdown_permille = self.prospect.slowdown(lasted);
                 self.tell_at(at, What::Request { lasted, late, objective, slowdown_permille });
                 if let Some(since) = idle {
                     self.tell_at(at, What::Idle { lasted: at.since(since) });
-                    self.prospect.ended(seat, at, at.since(since), self.bursts.work());
+                    let objective = self.objective();
+                    let tell = self.prospect.ended(seat, at, at.since(since), self.bursts.work(), objective);
                     self.end(seat, at, since);
+                    if tell {
+                        seat.wake_unsuspecting();
+                    }
                 }
             }
         }
+    }
+
+    fn objective(&self) -> Option<Nanos> {
+        self.granted.get().and_then(|(terms, _)| terms.slo)
     }
 
     fn begin(&self, seat: &Seat, at: Nanos) {

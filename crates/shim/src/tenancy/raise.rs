@@ -152,6 +152,17 @@ impl Raise {
     }
 }
 
+/// What the keeper may do about mappings now. To unmap may wait for all that is on the GPU, and to map may, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leisure {
+    Free,
+    /// A burst is under way, which must not be held up: nothing is unmapped.
+    Busy,
+    /// This process is kept off the GPU, so what is there does not come to an end; and who waited for it could not let it
+    /// go on. Nothing is mapped or unmapped.
+    Off,
+}
+
 /// The keeper's part: which words are mapped, and where.
 pub struct Raiser {
     opened: [Option<Opened>; MOST],
@@ -174,9 +185,8 @@ impl Raiser {
         Raiser { opened: [None; MOST], context: 0, stream: 0 }
     }
 
-    /// Has `raise` know the words that the board shows, and no others. `busy`: a burst is under way, in which nothing is
-    /// closed, since that may wait for the GPU. Whether there is a new word.
-    pub fn tend(&mut self, raise: &Raise, seat: &Seat, busy: bool) -> bool {
+    /// Has `raise` know the words that the board shows, and no others. Whether there is a new word.
+    pub fn tend(&mut self, raise: &Raise, seat: &Seat, leisure: Leisure) -> bool {
         raise.on.store(true, Ordering::Relaxed);
         let context = raise.context.load(Ordering::Acquire);
         if context != self.context {
@@ -192,11 +202,11 @@ impl Raiser {
         if raise.context.load(Ordering::Relaxed) != context {
             return false;
         }
-        within(context, || self.follow(raise, seat, busy)).unwrap_or(false)
+        within(context, || self.follow(raise, seat, leisure)).unwrap_or(false)
     }
 
     /// This is no latency tenant of a shared domain, or not on that board any more.
-    pub fn leave(&mut self, raise: &Raise, seat: Option<&Seat>) {
+    pub fn leave(&mut self, raise: &Raise, seat: Option<&Seat>, leisure: Leisure) {
         raise.on.store(false, Ordering::Relaxed);
         if let Some(seat) = seat {
             self.say_nothing(seat);
@@ -208,24 +218,34 @@ impl Raiser {
         let _ = within(self.context, || {
             for place in 0..MOST {
                 self.part(raise, place);
-                self.close(raise, place);
+                if leisure != Leisure::Off {
+                    self.close(raise, place);
+                }
             }
         });
+    }
+
+    /// Whether something is left to be unmapped.
+    pub fn has_leftovers(&self) -> bool {
+        self.opened.iter().flatten().any(|opened| opened.leaving)
     }
 
     fn say_nothing(&self, seat: &Seat) {
         self.opened.iter().flatten().for_each(|opened| seat.say_raises_not(opened.word.place));
     }
 
-    fn follow(&mut self, raise: &Raise, seat: &Seat, busy: bool) -> bool {
+    fn follow(&mut self, raise: &Raise, seat: &Seat, leisure: Leisure) -> bool {
         for place in 0..MOST {
             let Some(opened) = self.opened[place] else { continue };
             if !seat.board().stop_words().any(|word| word == opened.word) {
                 self.part(raise, place);
             }
-            if !busy {
+            if leisure == Leisure::Free {
                 self.close(raise, place);
             }
+        }
+        if leisure == Leisure::Off {
+            return false;
         }
         let mut news = false;
         for word in seat.board().stop_words() {

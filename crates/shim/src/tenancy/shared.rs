@@ -10,7 +10,7 @@
 
 use std::ptr;
 
-use board::{Need, Seat};
+use board::{Need, Seat, Terms};
 use model::{Kind, Nanos};
 use policy::{fair, token};
 
@@ -70,7 +70,7 @@ impl Shared {
     }
 
     /// One look; gives how long to sleep.
-    pub fn tend(&mut self, post: &Post, seat: &'static Seat, now: Nanos) -> Nanos {
+    pub fn tend(&mut self, post: &Post, seat: &'static Seat, terms: &Terms, now: Nanos) -> Nanos {
         self.on = true;
         post.hear();
         self.account(post, seat, now);
@@ -88,10 +88,10 @@ impl Shared {
         seat.say_stopped(lately);
         let active = board.latency_active(now);
         let certificate = self.look_through(post, seat, now);
-        let course = decision::course(seat, certificate, now);
+        let course = decision::course(seat, terms, certificate, now);
         seat.say_decision(course.why as u8, course.longest);
         post.tell_decided(course.why, course.runs, course.longest);
-        self.charge(seat, course.runs && certificate > Nanos::ZERO, now);
+        self.charge(seat, terms, course.runs && certificate > Nanos::ZERO, now);
         if course.runs && last.is_some_and(|last| last > self.resumed_after) {
             self.steward.doubt();
             self.resumed_after = last.unwrap_or(now);
@@ -101,9 +101,10 @@ impl Shared {
             Course { confined: true, .. } => Wish::Confine,
             _ => Wish::Stop,
         };
-        let again = &mut || !decision::course(seat, certificate, board::now()).runs;
+        let again = &mut || !decision::course(seat, terms, certificate, board::now()).runs;
         let rest = self.steward.tend(Some(post.device()), wish, again, now);
         self.tell(seat);
+        self.say_off(post, seat, certificate);
         let rest =
             rest.min(self.until_next_look(post, seat, lately && course.runs)).min(course.again.since(now));
         let awake = match () {
@@ -126,6 +127,7 @@ impl Shared {
 
     /// Sees how long it would take to stop what is in flight, and says so.
     fn look_through(&mut self, post: &Post, seat: &Seat, now: Nanos) -> Nanos {
+        post.look_for_need();
         let before = post.certificate();
         if now.since(self.looked_through) > LOOK_THROUGH {
             self.looked_through = now;
@@ -134,9 +136,26 @@ impl Shared {
         let certificate = post.certificate();
         // Originals have no certificate, but they are on the GPU as well.
         let works = certificate > Nanos::ZERO || post.given() != self.given;
-        let runs = works && !self.steward.is_stopped();
-        seat.say_need(Need { wants: works || post.waiting(), runs, certificate, piece: None }, now);
+        // One that is long and was handed over some time ago is there still.
+        let runs = (works || post.work.is_open()) && !self.steward.is_stopped();
+        post.say_need(seat, Need { wants: works || post.waiting(), runs, certificate, piece: None }, now);
         certificate
+    }
+
+    /// A stopped tenant is off the GPU and may sleep for long: a latency tenant that wants to see itself alone must not find it
+    /// running. Work that is still leaving was there until now.
+    fn say_off(&self, post: &Post, seat: &Seat, certificate: Nanos) {
+        if !self.steward.is_stopped() {
+            return;
+        }
+        let now = board::now();
+        // What is handed over from here on waits, and says nothing.
+        post.say_runs(false);
+        post.look_for_need();
+        post.say_need(seat, Need { wants: true, runs: false, certificate, piece: None }, now);
+        if self.steward.is_stopping() {
+            seat.say_ran(now);
+        }
     }
 
     /// Counts the time for which there was work on the GPU since the last look. Where nothing runs beside a request, the time of requests
@@ -152,7 +171,7 @@ impl Shared {
         let others = if alone { latency_busy.since(before) } else { Nanos::ZERO };
         let spent = post.spent(now);
         if self.runs() {
-            seat.tally().gpu_ns.add(spent.since(others).0);
+            seat.count_gpu_time(spent.since(others));
         }
     }
 
@@ -162,8 +181,7 @@ impl Shared {
     }
 
     /// Moves our virtual time by what we have used of the GPU since the last look.
-    fn charge(&mut self, seat: &Seat, runs: bool, now: Nanos) {
-        let terms = seat.terms();
+    fn charge(&mut self, seat: &Seat, terms: &Terms, runs: bool, now: Nanos) {
         if let Some(since) = self.runs_since.take() {
             let weight = fair::weight(terms.weight, terms.priority);
             seat.advance(token::charge(now.since(since), weight, 1));
@@ -174,6 +192,9 @@ impl Shared {
     /// Stops until it is tended again: the tenant is paused.
     pub fn pause(&mut self, post: &Post, seat: &Seat, now: Nanos) -> Nanos {
         let rest = self.steward.tend(Some(post.device()), Wish::Stop, &mut || true, now);
+        if self.steward.is_stopped() {
+            seat.say_need(Need::default(), now);
+        }
         self.tell(seat);
         rest
     }

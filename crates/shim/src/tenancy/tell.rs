@@ -22,9 +22,9 @@ use crate::watch;
 static DECIDED: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
 
 /// The log of this process, in a folder. A process does without rather than not run.
-pub fn event_log(folder: &CStr, stem: Stem) -> Option<EventLog> {
+pub fn event_log(folder: &CStr, stem: Stem) -> Result<EventLog, telemetry::Error> {
     let name = variable(c"EBB_NAME").map_or(&b""[..], CStr::to_bytes);
-    EventLog::create(folder, stem, membership::tenant(), name).ok()
+    EventLog::create(folder, stem, membership::tenant(), name)
 }
 
 /// Says which GPU a post is on.

@@ -14,14 +14,25 @@
 //!
 //! Without one, the gate is closed and what is in flight is waited for; so that this does not take long, the time in flight
 //! is bounded for as long as somebody else wants the token.
+//!
+//! The token is the board's, and there may be several boards for one GPU. So who has the token also takes the GPU's own lock
+//! (`gpu_lock`) before its work goes there. And since not even that reaches everybody, the short slice is a lease
+//! (`policy::lease`): it is kept only while work gets done.
+//!
+//! **Invariant of the short slice:** a tenant has it only while it holds the token or has nothing on the GPU. A tenant that
+//! comes to a board with work under way, because it ran unseated or was of another class, is taken off the GPU first. Where
+//! that cannot be done it is [`Footing::Astray`], and has a slice with which it and the holder both get on.
 
-use board::{Claim, Need, Place, Seat, Settings};
+use board::{Claim, Need, Place, Seat, Settings, SliceState, Terms, UsedTime};
 use model::{Nanos, Rung};
 use rustix::io::Errno;
 use rustix::process::Pid;
 use telemetry::What;
 
+use policy::lease::{Company, Progress, SliceLease};
+
 use super::aside::{Price, SWITCH};
+use super::gpu_lock::{Asked, GpuLock};
 use super::lever::Lever;
 use super::post::{Gate, Post};
 use super::streams::Work;
@@ -38,12 +49,10 @@ const DRAIN_AT_MOST: Nanos = Nanos::from_millis(250);
 pub const STOP_AGAIN: Nanos = Nanos::from_millis(10);
 /// A process that comes to life again takes its work off the GPU within this.
 const COMING_BACK: Nanos = Nanos::from_millis(50);
-/// Work of which nothing is done for so long may be standing still, because somebody is on the GPU out of turn.
-const STUCK: Nanos = Nanos::from_millis(250);
-/// How long one steps aside then.
-const ASIDE: std::time::Duration = std::time::Duration::from_millis(20);
-/// How often a holder that nobody waits for looks how busy it is.
-const SAMPLE: Nanos = Nanos::from_millis(100);
+/// How often a holder looks whether its work gets done, and whether another board's tenant waits for the GPU.
+const SAMPLE: Nanos = Nanos::from_millis(25);
+/// Best-effort tenants that share a lock show it within this.
+const SHARES_LOCK: Nanos = Nanos::from_millis(2_000);
 const IDLE: Nanos = Nanos::from_millis(250);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +66,23 @@ enum State {
     },
 }
 
+/// How a best-effort tenant stands to the GPU, which decides about its slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Footing {
+    /// It holds the token.
+    Holder,
+    /// It has nothing on the GPU.
+    Off,
+    /// It has work on the GPU without the token, and could not be taken off.
+    Astray,
+}
+
 pub struct Turn {
     state: State,
+    lock: GpuLock,
+    lease: SliceLease,
+    /// How often the slice was lengthened, as far as it is counted.
+    lengthened: u64,
     /// When the token came, and since when it was wanted.
     since: Nanos,
     /// The last turn was ended by waiting for what was in flight.
@@ -72,10 +96,10 @@ pub struct Turn {
     /// Work was taken off the GPU, and waits for the next turn, or for the end of a request.
     stopped: bool,
     price: Price,
+    /// What the daemon has granted.
+    terms: Terms,
     /// Whoever had the token and lost it without a sign of life: its work may still be on the GPU.
     stray: Option<Stray>,
-    /// Since when there has been work and no sign that any of it was done.
-    stuck_since: Option<Nanos>,
     looked: Nanos,
     latency_busy: Nanos,
 }
@@ -84,6 +108,9 @@ impl Turn {
     pub fn new() -> Turn {
         Turn {
             state: State::Idle,
+            lock: GpuLock::new(),
+            lease: SliceLease::default(),
+            lengthened: 0,
             since: Nanos::ZERO,
             held_back: false,
             wanted: Nanos::ZERO,
@@ -92,11 +119,20 @@ impl Turn {
             idle_since: None,
             stopped: false,
             price: Price::new(),
+            terms: Terms::default(),
             stray: None,
-            stuck_since: None,
             looked: Nanos::ZERO,
             latency_busy: Nanos::ZERO,
         }
+    }
+
+    /// What the daemon has granted, from now on.
+    pub fn go_by(&mut self, terms: &Terms) {
+        self.terms = *terms;
+    }
+
+    fn used(&self, span: Nanos) -> UsedTime {
+        UsedTime::new(span, self.terms.weight)
     }
 
     /// The board is another: whatever was held there is no more. A holder keeps its state until its next look, which finds
@@ -104,6 +140,9 @@ impl Turn {
     pub fn begin_anew(&mut self, post: &Post) {
         if self.state == State::Waiting {
             self.state = State::Idle;
+            // Who was next for the GPU was so as the holder of the old token. The new one's may be somebody else, who waits
+            // for the same place.
+            self.lock.give_back(board::now());
         }
         post.set_gate(Gate::Closed);
     }
@@ -120,8 +159,9 @@ impl Turn {
         }
         if self.state == State::Idle {
             post.set_gate(Gate::Closed);
+            let astray = self.leave_the_gpu(post, seat, lever);
             if !post.waiting() && !self.stopped {
-                return IDLE;
+                return if astray { STOP_AGAIN } else { IDLE };
             }
             seat.want(now);
             self.wait(post, now);
@@ -131,14 +171,27 @@ impl Turn {
             post.set_gate(if self.stopped { Gate::Open } else { Gate::Closed });
             let (before, taken) = (seat.board().token(), seat.tally().taken_over.get());
             match seat.try_hold(now) {
-                board::Turn::Others { look_again } => return look_again,
-                // With a lever, whether to go on yet is a question for the policy.
-                board::Turn::Mine { .. } if lever.is_none() && !self.resume(seat, None) => return STOP_AGAIN,
-                board::Turn::Mine { .. } => self.begin(post, seat, now),
+                board::Turn::Others { look_again } => {
+                    // It may have had the token, and been next for the GPU: that is the new holder's place now.
+                    self.lock.give_back(now);
+                    return look_again;
+                }
+                board::Turn::Mine { .. } => {
+                    if seat.tally().taken_over.get() != taken {
+                        self.stray = before.map(|(place, _)| Stray { place, lost: now, back: None });
+                    }
+                    match self.lock.ask(post.device(), now) {
+                        Asked::Wait(rest) => return rest,
+                        Asked::Without if self.lock.is_without() => self.lease.expect_company(now),
+                        Asked::Without | Asked::Held => {}
+                    }
+                }
             }
-            if seat.tally().taken_over.get() != taken {
-                self.stray = before.map(|(place, _)| Stray { place, lost: now, back: None });
+            // With a lever, whether to go on yet is a question for the policy.
+            if lever.is_none() && !self.resume(seat, None) {
+                return STOP_AGAIN;
             }
+            self.begin(post, seat, now);
         }
         self.account(post, seat, now);
         match self.state {
@@ -154,9 +207,53 @@ impl Turn {
             let used = if self.state == State::Waiting { Nanos::ZERO } else { now.since(self.since) };
             // Also who waits gives up something, after no time at all.
             tell_only(What::Given { held: used });
-            seat.leave(now, used, &mut choose);
+            seat.leave(now, self.used(used), &mut choose);
+            self.lock.give_back(now);
             self.state = State::Idle;
         }
+    }
+
+    /// There is no board any more by which to take turns: whatever was stopped for others goes on.
+    pub fn abandon(&mut self, now: Nanos) {
+        self.state = State::Idle;
+        self.lock.give_back(now);
+        if self.stopped && Lever::find().resume().is_ok() {
+            tell_only(What::Resumed { rung: Rung::Switch });
+            self.stopped = false;
+        }
+    }
+
+    /// How this tenant stands to the GPU now.
+    pub fn footing(&self, post: &Post) -> Footing {
+        match self.state {
+            State::Holding | State::Draining { .. } => Footing::Holder,
+            _ if self.stopped || !has_work(post) => Footing::Off,
+            _ => Footing::Astray,
+        }
+    }
+
+    /// Whether the slice is the short one, and why not.
+    pub fn slice_state(&self) -> SliceState {
+        match (self.lease.is_lengthened(), self.lease.starving_since()) {
+            (true, _) => SliceState::Lengthened,
+            (false, Some(_)) => SliceState::Starving,
+            (false, None) => SliceState::Short,
+        }
+    }
+
+    /// The slice that the lease gives.
+    pub fn slice(&self, now: Nanos) -> Nanos {
+        self.lease.slice(now)
+    }
+
+    /// One who holds no token must not be on the GPU. What is there is taken off, if it can be; whether some of it is left.
+    fn leave_the_gpu(&mut self, post: &Post, seat: &Seat, lever: Option<Lever>) -> bool {
+        if self.footing(post) != Footing::Astray {
+            return false;
+        }
+        self.stopped = lever.is_some_and(|lever| self.price.stop(lever, seat).is_ok());
+        say!("work was on the GPU without the token; taken off it: {}", self.stopped);
+        !self.stopped
     }
 
     /// Whether one who lost the token may still have work on the GPU.
@@ -171,12 +268,18 @@ impl Turn {
         post.set_gate(Gate::Closed);
         self.stopped = self.stopped || lever.is_some_and(|lever| self.price.stop(lever, seat).is_ok());
         say!("the token was lost; what was on the GPU has left it: {}", self.stopped);
+        self.lock.give_back(board::now());
         self.state = State::Idle;
     }
 
     /// Work is off the GPU, and goes on with the next turn.
     pub fn put_stopped(&mut self) {
         self.stopped = true;
+    }
+
+    /// Whether work is kept off the GPU.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
     }
 
     /// Whether it may be on the GPU now.
@@ -212,7 +315,6 @@ impl Turn {
         post.spent(now);
         self.contended = None;
         self.idle_since = None;
-        self.stuck_since = None;
         self.given = post.given();
         self.looked = now;
         self.latency_busy = seat.board().latency_busy(now);
@@ -226,17 +328,14 @@ impl Turn {
         settings: &Settings,
         now: Nanos,
     ) -> Nanos {
-        let stuck = self.stuck_since.is_some_and(|since| now.since(since) > STUCK);
-        if let Some(lever) = lever.filter(|_| stuck && seat.has_company()) {
-            self.step_aside(seat, lever);
-        }
         let look = match lever {
             Some(lever) => self.make_way(seat, lever, now).min(SAMPLE),
             // Who was away for a request when the lever was lost would stay away.
             None if !self.resume(seat, None) => return STOP_AGAIN,
             None => SAMPLE,
         };
-        if !seat.others_want() {
+        let (others_here, others_elsewhere) = (seat.others_want(), self.lock.is_wanted(now));
+        if !others_here && !others_elsewhere {
             self.contended = None;
             post.set_gate(Gate::Open);
             return look;
@@ -252,8 +351,8 @@ impl Turn {
             post.set_gate(if lever.is_some() { Gate::Open } else { Gate::Bounded });
             return look.min(settings.idle).min((begun + settings.quantum).since(now));
         }
-        let used = now.since(self.since);
-        if seat.heir(now, used, &mut choose) == Some(seat.place()) {
+        let used = self.used(now.since(self.since));
+        if !others_elsewhere && seat.heir(now, used, &mut choose) == Some(seat.place()) {
             // Nobody else has a better claim: there is no reason to stop for another quantum.
             let own = seat.place();
             seat.pass(now, used, &mut |claims| claims.iter().position(|claim| claim.place == own));
@@ -275,8 +374,9 @@ impl Turn {
         // Before we look, so that nothing is missed that happens while we do.
         seat.say_listening(listens);
         seat.say_stopped(self.stopped);
-        let aside = self.price.look(seat, self.stopped, now);
-        match (self.stopped, aside.off, idle) {
+        let aside = self.price.look(seat, &self.terms, self.stopped, now);
+        let off = aside.off || self.lease.rests(now);
+        match (self.stopped, off, idle) {
             (true, false, _) if self.resume(seat, Some(lever)) => Nanos::ZERO,
             (false, true, None) if self.price.stop(lever, seat).is_ok() => {
                 self.stopped = true;
@@ -290,17 +390,6 @@ impl Turn {
             _ if listens || self.stopped => aside.again.since(now),
             _ => self.price.look_unheard(seat, now).unwrap_or(SAMPLE).min(aside.again.since(now)),
         }
-    }
-
-    /// Nothing moves. If somebody is on the GPU out of turn, he can only leave it while we are not there.
-    fn step_aside(&mut self, seat: &Seat, lever: Lever) {
-        say!("nothing is done; stepping aside");
-        if self.price.stop(lever, seat).is_ok() {
-            std::thread::sleep(ASIDE);
-            self.stopped = true;
-            self.resume(seat, Some(lever));
-        }
-        self.stuck_since = None;
     }
 
     /// Everything is off the GPU: the turn is over.
@@ -355,10 +444,14 @@ impl Turn {
     /// Gives the token to whoever is next, which may be this tenant again.
     fn give_on(&mut self, post: &Post, seat: &Seat, now: Nanos) {
         withdraw(seat, now);
+        self.lock.give_back(now);
         let used = now.since(self.since);
         let wants_more = post.waiting() || self.stopped;
-        let _ =
-            if wants_more { seat.pass(now, used, &mut choose) } else { seat.leave(now, used, &mut choose) };
+        let charged = self.used(used);
+        let _ = match wants_more {
+            true => seat.pass(now, charged, &mut choose),
+            false => seat.leave(now, charged, &mut choose),
+        };
         post.tell_at(now, What::Given { held: used });
         self.state = State::Idle;
         if wants_more {
@@ -366,10 +459,25 @@ impl Turn {
         }
     }
 
+    /// Who else may be on the GPU.
+    fn company(&self, seat: &Seat, now: Nanos) -> Company {
+        let seen = seat.board().strangers();
+        // Others that work and never want our lock have another one, as containers with a sysfs of their own do.
+        let other_lock = seen.best_effort && self.lock.unshared_for(now) > SHARES_LOCK;
+        match self.lock.is_held() && !other_lock {
+            // With the lock, best-effort tenants of other daemons are off the GPU. Without it they may be what is in the way.
+            true if seen.to_yield_to => Company::Yield { starve_after: seat.board().settings().starve_after },
+            true if seen.all_known => Company::Nobody,
+            _ => Company::Unknown,
+        }
+    }
+
     /// Looks how busy the GPU is with this tenant. While a latency tenant has work, it is the GPU's only in name.
     fn account(&mut self, post: &Post, seat: &Seat, now: Nanos) {
+        post.look_for_need();
         let given = post.given();
-        let moves = given != self.given;
+        let handed_over = given.wrapping_sub(self.given);
+        let moves = handed_over != 0;
         // A thread that is inside the driver may keep others from asking it. Off the GPU nothing comes to an end, so there is nothing to ask;
         // and who asked could wait for a thread that holds the driver's locks and itself waits for the GPU, as one that gives memory back may.
         // Then nobody would be left to let them on again.
@@ -384,13 +492,21 @@ impl Turn {
             post.all_done(now);
         }
         let spent = post.spent(now);
-        seat.say_need(Need { wants: busy, runs, certificate: SWITCH, piece: None }, now);
+        post.say_need(seat, Need { wants: busy, runs, certificate: SWITCH, piece: None }, now);
         if !self.stopped {
-            tally.gpu_ns.add(spent.since(latency_busy.since(self.latency_busy)).0);
+            seat.count_gpu_time(spent.since(latency_busy.since(self.latency_busy)));
         }
-        // Off the GPU, or beside a latency tenant, it is no wonder that nothing moves.
-        let moves = moves || !runs || latency_busy > self.latency_busy;
-        self.stuck_since = if moves { None } else { self.stuck_since.or(Some(now)) };
+        // Off the GPU, or beside a latency tenant, it is no wonder that nothing gets done.
+        let ran =
+            if runs && latency_busy <= self.latency_busy { now.since(self.looked) } else { Nanos::ZERO };
+        let company = self.company(seat, now);
+        // Into queues that stand still threads run ahead, which is no progress.
+        let given = if self.stopped { 0 } else { handed_over };
+        self.lease.look(&Progress { ran, given, done: !busy }, company, now);
+        let lengthened = self.lease.lengthened();
+        tally
+            .slices_lengthened
+            .add(lengthened.wrapping_sub(std::mem::replace(&mut self.lengthened, lengthened)));
         self.looked = now;
         self.latency_busy = latency_busy;
     }
@@ -415,6 +531,11 @@ impl Stray {
         let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
         process.is_some_and(|process| rustix::process::test_kill_process(process) == Err(Errno::SRCH))
     }
+}
+
+/// Whether something that was handed over may still be on the GPU, or is on its way there.
+fn has_work(post: &Post) -> bool {
+    !super::is_quiet() || post.streams.work() != Work::Done
 }
 
 /// Takes back what only a holder says on the board.

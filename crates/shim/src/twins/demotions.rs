@@ -1,8 +1,7 @@
 //! What was found out about kernels the hard way, in all runs of this user.
 //!
-//! A line each in a file to which lines are only added: the key of the code, what is to be thought of the kernel, when that
-//! was found (seconds since 1970), its name. A line that makes no sense is passed over. Of several about one kernel the
-//! strictest holds.
+//! A line each in a file to which lines are only added (`guard::demotion`). A line that makes no sense is passed over. Of several
+//! about one kernel the strictest holds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,7 +10,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use guard::{Reason, Rule, Verdict};
+use guard::Verdict;
+use guard::demotion::Demotion;
 use installation::memory;
 
 /// A longer file is cut to the newer half of its lines.
@@ -28,10 +28,8 @@ impl Demotions {
     pub fn open(folder: Option<&Path>) -> Demotions {
         let file = folder.map(|folder| folder.join(memory::DEMOTIONS));
         let mut demotions = Demotions { file, known: BTreeMap::new() };
-        for line in demotions.text().lines() {
-            if let Some((key, verdict, name)) = parse(line) {
-                demotions.know(key, name, verdict);
-            }
+        for line in demotions.text().lines().filter_map(Demotion::parse) {
+            demotions.know(line.key, &line.name, line.verdict);
         }
         demotions
     }
@@ -62,16 +60,14 @@ impl Demotions {
     }
 
     pub fn remember(&mut self, key: u128, name: &str, verdict: Verdict) {
-        let word = match verdict {
+        if verdict == Verdict::Guard(guard::Rule::Plain) {
             // Nothing to remember: that is what kernels are.
-            Verdict::Guard(Rule::Plain) => return,
-            Verdict::Guard(Rule::Ordered) => ORDERED,
-            Verdict::Refuse(reason) => reason.name(),
-        };
+            return;
+        }
         self.know(key, name, verdict);
         let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |age| age.as_secs());
-        if !name.contains('\n') {
-            self.append(&format!("{key:032x} {word} {seconds} {name}\n"));
+        if let Some(line) = Demotion::new(key, verdict, seconds, name) {
+            self.append(&format!("{line}\n"));
         }
     }
 
@@ -99,25 +95,10 @@ impl Demotions {
     }
 }
 
-const ORDERED: &str = "ordered";
-
-fn parse(line: &str) -> Option<(u128, Verdict, &str)> {
-    let mut words = line.splitn(4, ' ');
-    let key = words.next().filter(|key| key.len() == 32)?;
-    let key = u128::from_str_radix(key, 16).ok()?;
-    let word = words.next()?;
-    let verdict = match Reason::ALL.iter().find(|reason| reason.name() == word) {
-        Some(&reason) => Verdict::Refuse(reason),
-        None if word == ORDERED => Verdict::Guard(Rule::Ordered),
-        None => return None,
-    };
-    words.next()?.parse::<u64>().ok()?;
-    Some((key, verdict, words.next().filter(|name| !name.is_empty())?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use guard::{Reason, Rule};
 
     const PLAIN: Verdict = Verdict::Guard(Rule::Plain);
     const ORDERED: Verdict = Verdict::Guard(Rule::Ordered);

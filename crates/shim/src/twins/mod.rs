@@ -51,6 +51,11 @@ pub use place::Place;
 pub use smith::starve;
 pub use wanted::are_wanted;
 
+/// Whether kernels of this process were looked at and none of them can be stopped between blocks.
+pub fn all_refused() -> bool {
+    place::JUDGED.all_refused()
+}
+
 /// A kernel that can be stopped between its blocks.
 pub struct Twin {
     /// A `CUkernel` of a library of ours.

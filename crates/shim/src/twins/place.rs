@@ -17,6 +17,42 @@ const UNASKED: u32 = 0;
 const ASKED: u32 = 1;
 const ANSWERED: u32 = 2;
 
+/// How many kernels of this process can be stopped between blocks, and how many cannot. What is not known yet is neither.
+pub struct Judged {
+    guarded: AtomicU32,
+    refused: AtomicU32,
+}
+
+pub static JUDGED: Judged = Judged::new();
+
+impl Judged {
+    const fn new() -> Judged {
+        Judged { guarded: AtomicU32::new(0), refused: AtomicU32::new(0) }
+    }
+
+    fn count(&self, verdict: Option<Verdict>) -> Option<&AtomicU32> {
+        match verdict? {
+            Verdict::Guard(_) => Some(&self.guarded),
+            Verdict::Refuse(_) => Some(&self.refused),
+        }
+    }
+
+    fn change(&self, before: Option<Verdict>, after: Option<Verdict>) {
+        // In this order: a kernel that is judged anew is never in neither.
+        if let Some(count) = self.count(after) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(count) = self.count(before) {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there are kernels, and none of them can be stopped.
+    pub fn all_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed) > 0 && self.guarded.load(Ordering::Relaxed) == 0
+    }
+}
+
 pub struct Place {
     state: AtomicU32,
     pub attributes: Attributes,
@@ -73,7 +109,7 @@ impl Place {
     }
 
     pub fn put(&self, twin: &'static Twin) {
-        self.verdict.store(twin.verdict.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.note(twin.verdict.load(Ordering::Relaxed));
         // SYNC(twin): pairs with the load in `twin`.
         self.twin.store(ptr::from_ref(twin).cast_mut(), Ordering::Release);
         self.answer();
@@ -87,11 +123,16 @@ impl Place {
 
     /// What is thought of it from now on. Launches of a twin that are under way go on.
     pub fn judge(&self, verdict: Verdict) {
-        self.verdict.store(verdict.number(), Ordering::Relaxed);
+        self.note(verdict.number());
         match (verdict, self.twin()) {
             (Verdict::Guard(_), Some(twin)) => twin.verdict.store(verdict.number(), Ordering::Relaxed),
             _ => self.twin.store(ptr::null_mut(), Ordering::Release),
         }
+    }
+
+    fn note(&self, verdict: u8) {
+        let before = self.verdict.swap(verdict, Ordering::Relaxed);
+        JUDGED.change(Verdict::from_number(before), Verdict::from_number(verdict));
     }
 
     #[inline]
@@ -167,6 +208,22 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use guard::Rule;
+
+    #[test]
+    fn all_are_refused_only_where_none_is_guarded() {
+        let judged = Judged::new();
+        let (guard, refuse) = (Some(Verdict::Guard(Rule::Plain)), Some(Verdict::Refuse(Reason::Cooperative)));
+        assert!(!judged.all_refused(), "nothing is known yet");
+        judged.change(None, refuse);
+        assert!(judged.all_refused());
+        judged.change(None, guard);
+        assert!(!judged.all_refused());
+        judged.change(guard, Some(Verdict::Guard(Rule::Ordered)));
+        assert!(!judged.all_refused());
+        judged.change(Some(Verdict::Guard(Rule::Ordered)), refuse);
+        assert!(judged.all_refused(), "one that was guarded was demoted");
+    }
 
     #[test]
     fn every_launch_has_one_that_stands_for_it() {

@@ -4,6 +4,7 @@
 //! this driver asks for the same on the contexts here. What is set also holds for contexts made later, so it may be
 //! said before there is one, even before `cuInit`. A fork starts without any of it, as it starts without contexts.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use model::Nanos;
@@ -29,6 +30,10 @@ pub enum Control {
     Preempt,
     Disable,
     Enable,
+    /// A new descriptor of a file on which best-effort tenants of this card meet: 0 the lock, 1 the queue before it.
+    LockFile(usize),
+    /// A new descriptor of the card's own file, open for reading and writing: whoever has it may use the card.
+    CardFile,
 }
 
 /// Why nothing was done.
@@ -60,6 +65,8 @@ impl Control {
             3 => Ok(Control::Preempt),
             4 => Ok(Control::Disable),
             5 => Ok(Control::Enable),
+            6 if value < 2 => Ok(Control::LockFile(usize::from(value == 1))),
+            7 if value == 0 => Ok(Control::CardFile),
             _ => Err(Refusal::Unknown),
         }
     }
@@ -69,6 +76,8 @@ impl Control {
         let driver = driver::running();
         match self {
             Control::Timeslice => return timeslice(driver),
+            Control::LockFile(which) => return descriptor(driver, |card| card.lock_file(which).ok()),
+            Control::CardFile => return descriptor(driver, |card| card.open_again().ok()),
             Control::SetTimeslice(slice) => remember(|| TIMESLICE.store(slice.0, Ordering::Relaxed)),
             Control::Disable => remember(|| DISABLED.store(true, Ordering::Relaxed)),
             Control::Enable => remember(|| DISABLED.store(false, Ordering::Relaxed)),
@@ -86,7 +95,7 @@ impl Control {
         for &context in &contexts {
             // A context that was destroyed since the list was made needs nothing any more.
             let _ = match self {
-                Control::Count | Control::Timeslice => Ok(()),
+                Control::Count | Control::Timeslice | Control::LockFile(_) | Control::CardFile => Ok(()),
                 Control::SetTimeslice(_) => impose_timeslice(&driver.card, context),
                 Control::Preempt => driver.card.preempt(context),
                 Control::Disable | Control::Enable => match DISABLED.load(Ordering::Relaxed) {
@@ -114,6 +123,12 @@ fn impose_timeslice(card: &Card, context: u64) -> Result<(), card::Error> {
         0 => Ok(()),
         slice => card.set_timeslice(context, Nanos(slice)),
     }
+}
+
+/// A file of the card as a number that is the caller's from now on.
+fn descriptor(driver: Option<&Driver>, open: impl Fn(&Card) -> Option<File>) -> Result<u64, Refusal> {
+    let file = driver.and_then(|driver| open(&driver.card)).ok_or(Refusal::NoCard)?;
+    u64::try_from(std::os::fd::IntoRawFd::into_raw_fd(file)).map_err(|_| Refusal::NoCard)
 }
 
 /// That of the first context, or the one that the next context will have.

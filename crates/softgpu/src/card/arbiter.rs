@@ -68,7 +68,7 @@ impl Card {
         let (end, slice) = (segment.slice_end.load(Relaxed), slot.timeslice.load(Relaxed).max(1));
         if slot.competes() && end <= now.0 {
             let over = (now.0 - end) / slice + 1;
-            segment.slice_end.store(end + over * slice, Relaxed);
+            segment.slice_end.store(end.saturating_add(over.saturating_mul(slice)), Relaxed);
         }
     }
 

@@ -4,18 +4,20 @@
 //! agree on who makes the segment. A file left by a crash is not stale: its slots name processes that no
 //! longer live. If none lives, the part that describes running work is made anew; the settings stay.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use model::Domain;
-use rustix::fs::FlockOperation;
+use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use super::layout::{MAGIC, NO_PRIORITY, Segment, SmUse, VERSION};
-use super::{Defaults, Error, liveness};
+use super::{Defaults, Error, folder, liveness};
 
 const BYTES: usize = size_of::<Segment>();
 
@@ -33,20 +35,20 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     pub fn open(path: &Path, defaults: &Defaults) -> Result<Mapping, Error> {
         let failed = |source: std::io::Error| Error::File { path: path.to_owned(), source };
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC).open(path).map_err(failed)?;
-        let status = file.metadata().map_err(failed)?;
-        let me = rustix::process::geteuid().as_raw();
-        if status.uid() != me {
-            return Err(Error::ForeignFile { path: path.to_owned(), owner: status.uid(), me });
-        }
+        let file = folder::open_card(path)?;
         rustix::fs::flock(&file, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
-        let fresh = status.len() != BYTES as u64;
-        if fresh && status.len() > 0 {
+        let length = file.metadata().map_err(failed)?.len();
+        if length != BYTES as u64 && length > 0 {
             refuse_foreign_version_in_use(path, &file)?;
         }
-        file.set_len(BYTES as u64).map_err(failed)?;
+        reserve(&file, length).map_err(|source| {
+            let path = path.to_owned();
+            if is_full(&source) {
+                Error::NoRoom { path, bytes: BYTES, source }
+            } else {
+                Error::File { path, source }
+            }
+        })?;
         // SAFETY: a new shared mapping of a file we hold open, at an address of the kernel's choice.
         let address = unsafe {
             rustix::mm::mmap(
@@ -162,9 +164,34 @@ impl Drop for Mapping {
     }
 }
 
+/// Gives the file its length and all its blocks: a store into a mapping that the folder has no room for is a SIGBUS, and in the
+/// middle of somebody's program. A file that cannot have them keeps the length it had.
+fn reserve(file: &File, length: u64) -> io::Result<()> {
+    if length > BYTES as u64 {
+        file.set_len(BYTES as u64)?;
+    }
+    let reserved = match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BYTES as u64) {
+        // Where room cannot be reserved it is taken by writing. What is there stays: others may have it mapped.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            let missing = BYTES.saturating_sub(usize::try_from(length).unwrap_or(BYTES));
+            file.write_all_at(&vec![0; missing], (BYTES - missing) as u64)
+        }
+        other => other.map_err(io::Error::from),
+    };
+    reserved.inspect_err(|_| {
+        let _ = file.set_len(length.min(BYTES as u64));
+    })
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
 /// A file of another size is another layout: refuse to cut it while its owner may have it mapped.
 fn refuse_foreign_version_in_use(path: &Path, file: &File) -> Result<(), Error> {
-    use std::os::unix::fs::FileExt;
     let mut head = [0; 16];
     let complete = file.read_exact_at(&mut head, 0).is_ok();
     let magic = u64::from_le_bytes(head[..8].try_into().expect("eight bytes are eight bytes"));

@@ -1,7 +1,7 @@
 //! The card: what several processes share when they share one software GPU.
 //!
 //! Each process executes its own kernels in its own address space; what must be common lies in a small
-//! segment, a file in the runtime folder that every process maps: the settings, who is there, who has the
+//! segment, a file that every process maps: the settings, who is there, who has the
 //! GPU now, what is taken of each SM, and a futex word per process to wake it. There is no server. Any process
 //! may do any step of arbitration, so that none waits for another to be scheduled, and a process that dies is
 //! noticed and cleared away by whoever stumbles over it.
@@ -13,19 +13,24 @@
 mod arbiter;
 mod control;
 mod error;
+mod folder;
 mod layout;
 mod ledger;
 mod liveness;
 mod lock;
 mod mapping;
 mod sm_set;
+mod survey;
+#[cfg(any(test, feature = "trials"))]
+pub mod trials;
 
+use std::fs::{File, OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use installation::runtime;
 use model::{Domain, Nanos};
 
 use crate::memory::Quota;
@@ -35,6 +40,7 @@ pub use error::Error;
 pub use layout::{MAX_CONTEXTS, MAX_SMS};
 pub use ledger::{CLAIMS_NOTHING, Footprint};
 pub use sm_set::SmSet;
+pub use survey::{CardCompany, CardFile, Occupant, card_files, survey};
 
 use layout::{ContextSlot, MAX_PROCESSES, NO_PRIORITY, ProcessSlot, Segment};
 use lock::{Guard, Taken};
@@ -148,9 +154,29 @@ pub struct Card {
 }
 
 impl Card {
-    /// Attaches this process to the card called `name` in the runtime folder, making the card if need be.
+    /// The card's file, opened anew: nothing that is locked by its descriptor is locked by this one.
+    pub fn open_again(&self) -> std::io::Result<File> {
+        folder::open(&self.path)
+    }
+
+    /// A file on which best-effort tenants of the card meet, whichever daemon they are seated by. To read it is enough to
+    /// lock it, so it needs no rights but those of the folder.
+    pub fn lock_file(&self, which: usize) -> std::io::Result<File> {
+        let mut path = self.path.clone().into_os_string();
+        path.push([".turn", ".queue"][which.min(1)]);
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
+        options.open(&path).or_else(|_| {
+            let file = options.write(true).create(true).mode(0o644).open(&path)?;
+            // Whatever this process takes away from files that it makes, others have to open this one.
+            file.set_permissions(Permissions::from_mode(0o644))?;
+            Ok(file)
+        })
+    }
+
+    /// Attaches this process to the card called `name` in the folder of cards, making the card if need be.
     pub fn attach(name: &str) -> Result<Arc<Card>, Error> {
-        Card::attach_in(&runtime::folder()?, name, Defaults::from_environment()?)
+        Card::attach_in(&folder::prepare()?, name, Defaults::from_environment()?)
     }
 
     /// The same in a folder of the caller's choice. A process attaches to a card once.
@@ -252,7 +278,7 @@ impl Card {
         });
         let index = index.ok_or(Error::Full { what: "contexts", limit: MAX_CONTEXTS })?;
         let slot = &segment.contexts[index];
-        let id = segment.next_context_id.fetch_add(1, Relaxed) + 1;
+        let id = self.free_id(&guard);
         slot.clear();
         slot.id.store(id, Relaxed);
         slot.timeslice.store(segment.settings.default_timeslice.load(Relaxed), Relaxed);
@@ -265,6 +291,21 @@ impl Card {
         Ok(ContextHandle { index, id })
     }
 
+    /// A number that no other context has. The last one outlives its processes in the file, where it may be anything; 0 is no context.
+    fn free_id(&self, _guard: &Guard<'_>) -> u64 {
+        let segment = self.segment();
+        let taken = |id| {
+            let mut others = segment.contexts.iter().filter(|slot| slot.process.load(Relaxed) != 0);
+            others.any(|slot| slot.id.load(Relaxed) == id)
+        };
+        loop {
+            let id = segment.next_context_id.fetch_add(1, Relaxed).wrapping_add(1);
+            if id != 0 && !taken(id) {
+                return id;
+            }
+        }
+    }
+
     pub fn destroy_context(&self, handle: &ContextHandle) {
         let guard = self.lock();
         self.drop_context(&guard, handle.index);
@@ -273,7 +314,11 @@ impl Card {
 
     /// Bytes of device memory in use by all processes.
     pub fn memory_used(&self) -> u64 {
-        self.segment().processes.iter().map(|process| process.used_bytes.load(Relaxed)).sum()
+        self.segment()
+            .processes
+            .iter()
+            .map(|process| process.used_bytes.load(Relaxed))
+            .fold(0, u64::saturating_add)
     }
 
     /// Forgets processes that died and everything they held.

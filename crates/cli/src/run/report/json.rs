@@ -1,6 +1,6 @@
 //! The report for programs. Its keys are described in `docs/run.md` and stay what they are.
 
-use telemetry::{Counter, KernelReading, Reading};
+use telemetry::{Counter, KernelReading, Reading, UnwrittenLedger};
 
 use super::{Report, Sight};
 use crate::json::Json;
@@ -27,6 +27,7 @@ pub fn write(report: &Report) -> Json {
         ("cuda_used", report.used().into()),
         ("blind", blind.into()),
         ("processes", Json::List(report.readings.iter().map(process).collect())),
+        ("unwritten", Json::List(report.unwritten.iter().map(unwritten).collect())),
         ("round_ebb", Json::List(report.round.iter().map(round).collect())),
         ("total", counters(|counter| report.total(counter))),
         ("kernels", Json::List(report.kernels().iter().map(kernel).collect())),
@@ -49,6 +50,10 @@ fn process(reading: &Reading) -> Json {
         ("counters", counters(|counter| reading.count(counter))),
         ("kernels", Json::List(reading.kernels.iter().map(kernel).collect())),
     ])
+}
+
+fn unwritten(missing: &UnwrittenLedger) -> Json {
+    Json::object([("pid", missing.pid.into()), ("reason", missing.reason().to_string().into())])
 }
 
 fn round(bypass: &Bypass) -> Json {

@@ -6,16 +6,17 @@ mod text;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use telemetry::{Counter, KernelReading, Reading};
+use telemetry::{Counter, KernelReading, Reading, UnwrittenLedger};
 
 pub use export::readable;
 pub use text::cut;
 
 use super::supervise::End;
-use super::watch::Bypass;
+use super::watch::{AttachedProcess, Bypass};
 use crate::arguments::{Output, ReportOption};
 
 /// Whether ebb can have seen what the command did.
@@ -32,10 +33,16 @@ pub struct Report {
     pub end: End,
     pub lasted: Duration,
     pub readings: Vec<Reading>,
+    /// Processes that used CUDA and could not leave a ledger.
+    pub unwritten: Vec<UnwrittenLedger>,
+    /// Processes that were seen with the driver behind ebb.
+    pub attached: Vec<AttachedProcess>,
     pub round: Vec<Bypass>,
     pub sight: Sight,
     /// Ledgers that could not be read.
     pub remarks: Vec<String>,
+    /// Where ledgers were to be left.
+    pub folder: PathBuf,
 }
 
 impl Report {
@@ -74,10 +81,16 @@ impl Report {
 
     /// Whether CUDA was used, where that is known.
     fn used(&self) -> Option<bool> {
-        if !self.readings.is_empty() || !self.round.is_empty() {
+        if !self.readings.is_empty() || !self.round.is_empty() || !self.unwritten.is_empty() {
             return Some(true);
         }
-        (self.sight == Sight::Clear).then_some(false)
+        (self.sight == Sight::Clear && self.attached.is_empty()).then_some(false)
+    }
+
+    /// Processes that reached the driver through ebb although nobody left anything in the folder. Only then is something amiss:
+    /// one that only asks how many GPUs there are counts nothing, and in a container processes have other numbers.
+    fn silent(&self) -> &[AttachedProcess] {
+        if self.readings.is_empty() && self.unwritten.is_empty() { &self.attached } else { &[] }
     }
 
     /// What a reader must know about the figures, in sentences.
@@ -90,6 +103,22 @@ impl Report {
             (Sight::Blind(reason), None) => sentences.push(format!("There are no figures: {reason}.")),
             (Sight::Clear, Some(false)) => sentences.push("CUDA was never used by this command.".to_owned()),
             (Sight::Clear, _) => {}
+        }
+        for missing in &self.unwritten {
+            sentences.push(format!(
+                "Process {} used CUDA and is not counted: its ledger could not be written to {} ({}). Make room there, or \
+                 name another folder with EBB_RUNTIME_DIR.",
+                missing.pid,
+                self.folder.display(),
+                missing.reason()
+            ));
+        }
+        for AttachedProcess { pid, program } in self.silent() {
+            sentences.push(format!(
+                "Process {pid} ({program}) reached the driver through ebb and left no ledger: it did no work on a GPU, or it \
+                 could not write to {} (as another user, or in a container that has no such folder).",
+                self.folder.display()
+            ));
         }
         for Bypass { pid, program, library } in &self.round {
             sentences.push(format!(
@@ -108,7 +137,8 @@ impl Report {
             }
         }
         sentences.extend(self.remarks.iter().map(|remark| format!("Not counted: {remark}.")));
-        sentences
+        // Paths are chosen by others as well.
+        sentences.iter().map(|sentence| model::text::on_one_line(sentence)).collect()
     }
 }
 

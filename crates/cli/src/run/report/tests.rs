@@ -33,9 +33,12 @@ fn report(readings: Vec<Reading>) -> Report {
         end: End::Exited(0),
         lasted: Duration::from_millis(1500),
         readings,
+        unwritten: Vec::new(),
+        attached: Vec::new(),
         round: Vec::new(),
         sight: Sight::Clear,
         remarks: Vec::new(),
+        folder: "/run/ebb/run-1-2".into(),
     }
 }
 
@@ -104,4 +107,38 @@ fn whether_cuda_was_used_is_only_said_where_it_is_known() {
     let sentences = report.sentences();
     assert_eq!(sentences[0], "There may be more than was counted: it was dark.");
     assert!(sentences[1].starts_with("Process 9 (p) reached the driver round ebb"), "{sentences:?}");
+}
+
+#[test]
+fn a_ledger_that_could_not_be_written_is_not_a_command_without_cuda() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = CString::new(folder.path().as_os_str().as_bytes()).unwrap();
+    telemetry::UnwrittenLedger::prepare(folder.path()).unwrap();
+    telemetry::UnwrittenLedger::tell(&name, &telemetry::Error::Make(rustix::io::Errno::NOSPC));
+    let mut report = report(Vec::new());
+    report.unwritten = telemetry::UnwrittenLedger::read_all(folder.path());
+    assert_eq!(report.used(), Some(true));
+    let sentences = report.sentences();
+    let said = format!(
+        "Process {} used CUDA and is not counted: its ledger could not be written to /run/ebb/run-1-2 (No space left on device",
+        std::process::id()
+    );
+    assert!(sentences.len() == 1 && sentences[0].starts_with(&said), "{sentences:?}");
+    let json = json::write(&report).to_string();
+    assert!(json.contains(r#""unwritten":[{"pid":"#) && json.contains(r#""cuda_used":true"#), "{json}");
+}
+
+#[test]
+fn who_reached_the_driver_and_left_nothing_is_named() {
+    let mut report = report(Vec::new());
+    report.attached.push(AttachedProcess { pid: 9, program: "p".to_owned() });
+    assert_eq!(report.used(), None);
+    let sentences = report.sentences();
+    assert!(
+        sentences.len() == 1
+            && sentences[0].starts_with("Process 9 (p) reached the driver through ebb and left no ledger"),
+        "{sentences:?}"
+    );
+    report.readings.push(reading("train", |_| ()));
+    assert_eq!((report.used(), report.sentences()), (Some(true), Vec::new()));
 }

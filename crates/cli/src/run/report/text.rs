@@ -238,7 +238,8 @@ fn size(bytes: u64) -> String {
 
 /// One line of at most so many characters.
 pub fn cut(text: &str, length: usize) -> String {
-    let mut line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let text = model::text::on_one_line(text);
+    let mut line = text.chars();
     let mut kept: String = line.by_ref().take(length).collect();
     if line.next().is_some() {
         kept.pop();

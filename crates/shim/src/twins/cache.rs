@@ -4,15 +4,13 @@
 //! is there whole or not at all, and is never changed. The oldest go when there are too many. What cannot be read is made
 //! again, what cannot be written is not kept; neither is anybody's problem.
 
-mod file;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use guard::Rewritten;
+use guard::{Rewritten, kept};
 use installation::memory;
 
 /// All files together.
@@ -39,7 +37,7 @@ impl Cache {
         }
         let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).ok()?);
         (&file).take(LONGEST).read_to_end(&mut bytes).ok()?;
-        let rewritten = file::read(&bytes)?;
+        let rewritten = kept::read(&bytes)?;
         // What is used stays longest.
         let _ = file.set_modified(SystemTime::now());
         Some(rewritten)
@@ -47,7 +45,7 @@ impl Cache {
 
     pub fn put(&self, key: u128, rewritten: &Rewritten) {
         let (Some(folder), Some(path)) = (&self.folder, self.path(key)) else { return };
-        let bytes = file::write(rewritten);
+        let bytes = kept::write(rewritten);
         if bytes.len() as u64 <= LONGEST.min(self.room / 2) && place(folder, &path, &bytes).is_ok() {
             make_room(folder, self.room);
         }

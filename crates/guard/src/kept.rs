@@ -1,15 +1,18 @@
-//! The bytes of a rewritten image with its kernels.
+//! The bytes of a rewritten image with its kernels, as they are kept on disk.
 //!
 //! A sum over everything, then the kernels, then the image. The sum finds what a disk or a crash has done; whoever can
 //! write here on purpose can do worse. All the same nothing is believed: a length that does not fit is the end.
 
-use guard::{Kernel, Parameter, Rewritten, Verdict};
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::{Kernel, Parameter, Rewritten, Verdict};
 
 const MAGIC: &[u8; 8] = b"ebbtwin2";
 const SUM: usize = 16;
 /// No kernel has more parameters.
 const MOST_PARAMETERS: u32 = 8192;
+/// Nor do its parameters have more bytes together; whoever launches it makes room for them.
+const MOST_BYTES: u32 = 1 << 15;
 
 pub fn write(rewritten: &Rewritten) -> Vec<u8> {
     let mut body = Vec::with_capacity(rewritten.image.len() + 4096);
@@ -77,7 +80,12 @@ impl<'a> Rest<'a> {
         let count = self.number().filter(|&count| count <= MOST_PARAMETERS)?;
         let mut parameters = Vec::new();
         for _ in 0..count {
-            parameters.push(Parameter { offset: self.number()?, size: self.number()? });
+            let parameter = Parameter { offset: self.number()?, size: self.number()? };
+            parameter.offset.checked_add(parameter.size).filter(|&end| end <= MOST_BYTES)?;
+            parameters.push(parameter);
+        }
+        if control_offset > MOST_BYTES {
+            return None;
         }
         let length = self.number()?;
         let name = std::str::from_utf8(self.take(length as usize)?).ok()?.to_owned();
@@ -88,7 +96,7 @@ impl<'a> Rest<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use guard::{Reason, Rule};
+    use crate::{Reason, Rule};
 
     fn example() -> Rewritten {
         let parameters = vec![Parameter { offset: 0, size: 8 }, Parameter { offset: 8, size: 4 }];
@@ -121,6 +129,18 @@ mod tests {
             assert_eq!(read(&changed), None, "byte {at}");
             assert_eq!(read(&bytes[..at]), None, "cut at {at}");
         }
+    }
+
+    #[test]
+    fn parameters_that_no_kernel_has_are_refused() {
+        for (offset, size) in [(MOST_BYTES, 1), (u32::MAX, u32::MAX), (0, MOST_BYTES + 1)] {
+            let mut odd = example();
+            odd.kernels[0].parameters[1] = Parameter { offset, size };
+            assert_eq!(read(&write(&odd)), None, "{offset} {size}");
+        }
+        let mut odd = example();
+        odd.kernels[0].control_offset = u32::MAX;
+        assert_eq!(read(&write(&odd)), None);
     }
 
     #[test]

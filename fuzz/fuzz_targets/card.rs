@@ -1,0 +1,6 @@
+//! Any bytes as the file of a software GPU. What must hold is said in `trials` of the crate, whose tests do the same with drawn input.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| softgpu::card::trials::card_file(data));
