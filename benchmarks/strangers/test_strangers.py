@@ -3,6 +3,7 @@
 import unittest
 
 import run
+import servers
 
 
 class Figures(unittest.TestCase):
@@ -18,6 +19,12 @@ class Figures(unittest.TestCase):
     def test_quantiles(self):
         self.assertEqual(run.quantile([3, 1, 2], 0.5), 2)
         self.assertNotEqual(run.quantile([], 0.5), run.quantile([], 0.5))
+
+    def test_arrivals_have_their_rate_and_repeat(self):
+        due = servers.arrivals(500, 10, 7)
+        self.assertEqual(due, servers.arrivals(500, 10, 7))
+        self.assertEqual(due, sorted(due))
+        self.assertTrue(4_500 < len(due) < 5_500 and due[-1] < 10e6)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ pub struct StrangersSeen {
     pub all_known: bool,
     /// There are some to which best-effort work yields: programs without ebb, and latency tenants of other daemons.
     pub to_yield_to: bool,
+    /// Those to which it yields keep the GPU busy, or may do so: nothing is left for others. Who is on the GPU only now and then
+    /// keeps nobody from it.
+    pub fill: bool,
     /// There are best-effort tenants of other daemons, with work. They take turns with ours by the GPU's lock, where both have
     /// the same.
     pub best_effort: bool,
@@ -17,6 +20,7 @@ pub struct StrangersSeen {
 const ALL_KNOWN: u32 = 1;
 const TO_YIELD_TO: u32 = 2;
 const BEST_EFFORT: u32 = 4;
+const FILL: u32 = 8;
 
 /// The same in the segment.
 #[repr(transparent)]
@@ -27,7 +31,8 @@ impl StrangersWord {
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
         let word = bit(seen.all_known, ALL_KNOWN)
             | bit(seen.to_yield_to, TO_YIELD_TO)
-            | bit(seen.best_effort, BEST_EFFORT);
+            | bit(seen.best_effort, BEST_EFFORT)
+            | bit(seen.fill, FILL);
         self.0.store(word, Ordering::Relaxed);
     }
 
@@ -37,6 +42,7 @@ impl StrangersWord {
             all_known: word & ALL_KNOWN != 0,
             to_yield_to: word & TO_YIELD_TO != 0,
             best_effort: word & BEST_EFFORT != 0,
+            fill: word & FILL != 0,
         }
     }
 }

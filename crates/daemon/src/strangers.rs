@@ -107,7 +107,7 @@ impl Stranger {
 pub fn seen(strangers: Option<&[Stranger]>) -> StrangersSeen {
     let Some(strangers) = strangers else { return StrangersSeen::default() };
     let best_effort = strangers.iter().any(|one| one.active != Some(false) && one.takes_turns());
-    StrangersSeen { all_known: true, to_yield_to: yields(strangers), best_effort }
+    StrangersSeen { all_known: true, to_yield_to: yields(strangers), fill: yields(strangers), best_effort }
 }
 
 /// Whether best-effort work yields to any of them.

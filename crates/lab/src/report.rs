@@ -18,6 +18,8 @@ pub struct Report {
     pub span: Nanos,
     /// How long the GPU was busy with it: the blocks' own time, without anything that launching them adds.
     pub busy: Nanos,
+    /// The longest time in which nothing was finished.
+    pub longest_pause: Nanos,
     /// Of each request, from its scheduled arrival; a tenant without requests has none. All of them, since what counts as in
     /// time is known when the tenant has been seen alone.
     pub latencies: Quantiles,
@@ -30,6 +32,7 @@ impl Report {
         self.right += round.right;
         self.span += round.span;
         self.busy += round.busy;
+        self.longest_pause = self.longest_pause.max(round.longest_pause);
         let latencies = [self.latencies.samples(), round.latencies.samples()].concat();
         self.latencies = Quantiles::of(latencies);
     }
@@ -60,8 +63,8 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { done, right, span, busy, latencies } = self;
-        write!(f, "report {done} {right} {} {}", span.0, busy.0)?;
+        let Report { done, right, span, busy, longest_pause, latencies } = self;
+        write!(f, "report {done} {right} {} {} {}", span.0, busy.0, longest_pause.0)?;
         latencies.samples().iter().try_for_each(|latency| write!(f, " {}", latency.0))
     }
 }
@@ -76,9 +79,12 @@ impl FromStr for Report {
             return Err(refused());
         }
         let numbers: Vec<u64> = words.map(str::parse).collect::<Result<_, _>>().map_err(|_| refused())?;
-        let &[done, right, span, busy, ref latencies @ ..] = &numbers[..] else { return Err(refused()) };
+        let &[done, right, span, busy, longest_pause, ref latencies @ ..] = &numbers[..] else {
+            return Err(refused());
+        };
         let latencies = Quantiles::of(latencies.iter().copied().map(Nanos).collect());
-        Ok(Report { done, right, span: Nanos(span), busy: Nanos(busy), latencies })
+        let [span, busy, longest_pause] = [span, busy, longest_pause].map(Nanos);
+        Ok(Report { done, right, span, busy, longest_pause, latencies })
     }
 }
 
@@ -89,7 +95,8 @@ mod tests {
     #[test]
     fn a_report_survives_the_journey() {
         let latencies = Quantiles::of([3, 1, 2].map(Nanos).to_vec());
-        let report = Report { done: 7, right: 6, span: Nanos(4), busy: Nanos(1), latencies };
+        let (span, busy, longest_pause) = (Nanos(4), Nanos(1), Nanos(2));
+        let report = Report { done: 7, right: 6, span, busy, longest_pause, latencies };
         assert_eq!(report.to_string().parse::<Report>().unwrap(), report);
         assert!(!report.all_right());
         assert_eq!((report.busy_share(), report.p99()), (0.25, Nanos(3)));
@@ -105,11 +112,13 @@ mod tests {
             right: 1,
             span: Nanos(4),
             busy: Nanos(1),
+            longest_pause: Nanos(nanos),
             latencies: Quantiles::of(vec![Nanos(nanos), Nanos(nanos + 1)]),
         };
         let mut sum = round(7);
         sum.add(&round(3));
         assert_eq!((sum.done, sum.right, sum.span, sum.busy), (4, 2, Nanos(8), Nanos(2)));
+        assert_eq!(sum.longest_pause, Nanos(7));
         assert_eq!(sum.latencies.samples(), [3, 4, 7, 8].map(Nanos));
     }
 

@@ -116,6 +116,9 @@ struct Tenant {
     sms: u32,
     /// What the blocks launched so far take of the GPU.
     busy: Nanos,
+    /// When it finished something last, or began; and the longest time between two such moments.
+    last_finished: Instant,
+    longest_pause: Nanos,
     /// Nobody wants any more of it.
     enough: Arc<AtomicBool>,
 }
@@ -144,7 +147,29 @@ impl Tenant {
         let work = driver.function(SOURCE, "work")?;
         driver.allow_shared(work, WHOLE_SM)?;
         let sms = driver.attribute(MULTIPROCESSORS)?.unsigned_abs();
-        Ok(Tenant { driver, work, sms, busy: Nanos::ZERO, enough: Arc::default() })
+        let (last_finished, longest_pause) = (Instant::now(), Nanos::ZERO);
+        Ok(Tenant {
+            driver,
+            work,
+            sms,
+            busy: Nanos::ZERO,
+            last_finished,
+            longest_pause,
+            enough: Arc::default(),
+        })
+    }
+
+    /// It begins now; the time before that was nobody's.
+    fn begin(&mut self) -> Instant {
+        self.last_finished = Instant::now();
+        self.last_finished
+    }
+
+    /// A request or an iteration is finished.
+    fn finish(&mut self) {
+        let now = Instant::now();
+        self.longest_pause = self.longest_pause.max(Nanos::from(now - self.last_finished));
+        self.last_finished = now;
     }
 
     /// Launches so many waves of blocks that each take an SM for `length`.
@@ -163,7 +188,7 @@ impl Tenant {
     }
 
     fn answer_requests(&mut self, job: Job, out: &mut dyn Write) -> Result<Report, Error> {
-        let begin = Instant::now();
+        let begin = self.begin();
         let mut arrivals = Arrivals { draw: Draw::new(job.seed), next: Duration::ZERO };
         let mut trace = Trace::new(&self.driver)?;
         let (mut latencies, mut right) = (Vec::new(), 0);
@@ -178,6 +203,7 @@ impl Tenant {
                 self.launch(&mut trace, 1, 0, REQUEST_BLOCK)?;
             }
             self.driver.synchronize()?;
+            self.finish();
             latencies.push(Nanos::from(begin.elapsed() - arrival));
             right += u64::from(trace.is_right(&self.driver)?);
             progress(out, &mut said, begin.elapsed(), job.span)?;
@@ -189,7 +215,7 @@ impl Tenant {
     /// it have run. When that is, counts from the beginning of the request: a processor that comes late, because it has others to
     /// serve here, catches up, as the software GPU itself does.
     fn answer_one_by_one(&mut self, job: Job, out: &mut dyn Write) -> Result<Report, Error> {
-        let begin = Instant::now();
+        let begin = self.begin();
         let mut trace = Trace::new(&self.driver)?;
         let (mut latencies, mut right) = (Vec::new(), 0);
         let mut said = 0;
@@ -200,6 +226,7 @@ impl Tenant {
                 self.launch(&mut trace, 1, WHOLE_SM, PREPARED_BLOCK)?;
             }
             self.driver.synchronize()?;
+            self.finish();
             latencies.push(Nanos::from(arrival.elapsed()));
             right += u64::from(trace.is_right(&self.driver)?);
             progress(out, &mut said, begin.elapsed(), job.span)?;
@@ -209,12 +236,13 @@ impl Tenant {
 
     fn report(&self, begin: Instant, latencies: Vec<Nanos>, right: u64) -> Report {
         let (done, span) = (latencies.len() as u64, Nanos::from(begin.elapsed()));
-        Report { done, right, span, busy: self.busy, latencies: Quantiles::of(latencies) }
+        let (busy, longest_pause) = (self.busy, self.longest_pause);
+        Report { done, right, span, busy, longest_pause, latencies: Quantiles::of(latencies) }
     }
 
     /// One iteration is always handed over ahead, as a training does it, so that the GPU need not wait for us.
     fn iterate(&mut self, job: Job, out: &mut dyn Write) -> Result<Report, Error> {
-        let begin = Instant::now();
+        let begin = self.begin();
         let mut report = Report::default();
         let mut said = 0;
         let (waves, block) = iteration(job.scene);
@@ -230,6 +258,7 @@ impl Tenant {
             if report.done > u64::from(more) {
                 let before = 1 - turn;
                 self.driver.await_event(events[before])?;
+                self.finish();
                 report.right += u64::from(traces[before].is_right(&self.driver)?);
                 progress(out, &mut said, begin.elapsed(), job.span)?;
             }
@@ -238,7 +267,7 @@ impl Tenant {
             }
         }
         report.span = Nanos::from(begin.elapsed());
-        report.busy = self.busy;
+        (report.busy, report.longest_pause) = (self.busy, self.longest_pause);
         Ok(report)
     }
 }

@@ -31,8 +31,13 @@ pub const STEPS: [Nanos; 2] = [Nanos::from_micros(512), slice::DEFAULT];
 pub const SHORTEST_PATIENCE: Nanos = Nanos::from_millis(120);
 /// Work that stands still for longer than this always is, however long the program's kernels are.
 pub const LONGEST_PATIENCE: Nanos = Nanos::from_millis(2_000);
-/// For how long on the GPU a slice is tried before it is judged.
+/// Work that stands still for this long with a long slice gets the next longer one. And who is alone on the GPU, as far as can be
+/// known, is not taken for stuck before this.
+const LONG_PATIENCE: Nanos = Nanos::from_millis(1_000);
+/// For how long on the GPU a slice is tried before it is judged, at least; and for as long as so many of the tenant's own
+/// standstills.
 pub const TRIAL: Nanos = Nanos::from_millis(200);
+const TRIAL_STANDSTILLS: u64 = 3;
 /// The pause before the other slice is tried, at first and at most.
 pub const FIRST_PAUSE: Nanos = Nanos::from_millis(1_000);
 pub const LONGEST_PAUSE: Nanos = Nanos::from_millis(64_000);
@@ -56,9 +61,9 @@ pub enum Company {
     /// The tenant has the GPU's lock, and all processes on the GPU are known. A standstill is then still a standstill, but
     /// there is nobody for whose sake a longer slice could be tried.
     Nobody,
-    /// Programs to which best-effort work yields. After `starve_after` without progress it takes an ordinary slice for a
-    /// tenth of the time.
-    Yield { starve_after: Option<Nanos> },
+    /// Programs to which best-effort work yields. Where they `fill` the GPU nothing is left, and the tenant rests; after
+    /// `starve_after` without progress it takes an ordinary slice for a tenth of the time.
+    Yield { fill: bool, starve_after: Option<Nanos> },
 }
 
 /// What has happened since the last look.
@@ -88,11 +93,11 @@ struct Rate {
 }
 
 impl Rate {
-    fn add(&mut self, progress: &Progress) {
+    /// Of about the last five trials.
+    fn add(&mut self, progress: &Progress, trial: Nanos) {
         self.given = self.given.saturating_add(progress.given);
         self.ran = Nanos(self.ran.0.saturating_add(progress.ran.0));
-        // The last second counts.
-        if self.ran.0 > 5 * TRIAL.0 {
+        if self.ran.0 > trial.0.saturating_mul(5) {
             *self = Rate { given: self.given / 2, ran: Nanos(self.ran.0 / 2) };
         }
     }
@@ -113,13 +118,17 @@ pub struct SliceLease {
     /// The other slice is being tried, and this is what came of it so far.
     trial: Option<Rate>,
     rate: Rate,
-    /// For how long on the GPU nothing has moved.
+    /// For how long on the GPU nothing has moved with the slice that it has.
     still: Nanos,
-    /// The longest that the tenant's own work has stood still with the short slice and then gone on.
+    /// The longest that the tenant's own work has stood still with one slice and then gone on.
     explained: Nanos,
-    pause: Nanos,
+    /// Pauses until the short slice is tried while the long one is in force, and the other way round.
+    until_short: Nanos,
+    until_long: Nanos,
     /// When the other slice is tried next.
     next_trial: Nanos,
+    /// Since when the slice is short again.
+    short_again: Option<Nanos>,
     starving_since: Option<Nanos>,
     /// Since when nothing has moved beside others to which it yields.
     idle_beside: Option<Nanos>,
@@ -135,8 +144,10 @@ impl Default for SliceLease {
             rate: Rate::default(),
             still: Nanos::ZERO,
             explained: Nanos::ZERO,
-            pause: FIRST_PAUSE,
+            until_short: FIRST_PAUSE,
+            until_long: FIRST_PAUSE,
             next_trial: Nanos::ZERO,
+            short_again: None,
             starving_since: None,
             idle_beside: None,
             lengthened: 0,
@@ -187,32 +198,54 @@ impl SliceLease {
     /// One look.
     pub fn look(&mut self, progress: &Progress, company: Company, now: Nanos) {
         let moved = progress.given > 0 || progress.done;
-        if let Company::Yield { starve_after } = company {
-            return self.yield_to_others(moved, progress, starve_after, now);
+        if let Company::Yield { fill, starve_after } = company {
+            return self.yield_to_others(moved || !fill, progress.done, starve_after, now);
         }
         (self.starving_since, self.idle_beside) = (None, None);
         if progress.ran == Nanos::ZERO && progress.given == 0 {
             return;
         }
-        match &mut self.trial {
-            Some(rate) => rate.add(progress),
-            None => self.rate.add(progress),
-        }
-        let still = self.still;
-        self.still = if moved { Nanos::ZERO } else { Nanos(still.0.saturating_add(progress.ran.0)) };
-        if moved && self.trial.is_none() && self.in_force == InForce::Short {
-            self.explained = still.max(Nanos(self.explained.0 - self.explained.0 / 64));
-        }
+        let trial = self.trial_length();
+        self.trial.as_mut().unwrap_or(&mut self.rate).add(progress, trial);
+        self.stand_still_or_move(moved, progress.ran);
         if progress.done {
-            // Work that comes and goes says nothing about rates, and nothing is stuck.
-            self.trial = None;
-            return;
+            return self.everything_is_done(now);
         }
-        if self.still >= self.patience() {
-            self.still = Nanos::ZERO;
+        if self.still >= self.patience_with(company) {
             return self.nothing_gets_done(now);
         }
         self.try_the_other(company, now);
+    }
+
+    /// Who goes on after a standstill while the slice was the same stood still for reasons of its own.
+    fn stand_still_or_move(&mut self, moved: bool, ran: Nanos) {
+        let still = self.still;
+        self.still = if moved { Nanos::ZERO } else { Nanos(still.0.saturating_add(ran.0)) };
+        if moved && self.trial.is_none() {
+            self.explained = still.max(Nanos(self.explained.0 - self.explained.0 / 64));
+        }
+    }
+
+    fn patience_with(&self, company: Company) -> Nanos {
+        match (self.in_force, self.trial.is_some()) {
+            (InForce::Long(_), false) => LONG_PATIENCE,
+            _ if company == Company::Nobody => self.patience().max(LONG_PATIENCE),
+            _ => self.patience(),
+        }
+    }
+
+    fn trial_length(&self) -> Nanos {
+        Nanos(self.explained.0.saturating_mul(TRIAL_STANDSTILLS)).clamp(TRIAL, LONGEST_PATIENCE)
+    }
+
+    /// Work that comes and goes says nothing about rates. Nothing is stuck, and nothing is on the GPU whose slice could matter.
+    fn everything_is_done(&mut self, now: Nanos) {
+        match self.in_force {
+            InForce::Long(_) if now >= self.next_trial => self.shorten(now),
+            InForce::Short if self.trial.is_some() => self.next_trial = now + self.until_long,
+            _ => {}
+        }
+        self.trial = None;
     }
 
     fn nothing_gets_done(&mut self, now: Nanos) {
@@ -220,34 +253,50 @@ impl SliceLease {
             // The short slice was only tried.
             (InForce::Long(_), true) => self.end_trial(false, now),
             (InForce::Short, _) => self.lengthen(now),
-            (InForce::Long(step), false) => {
-                self.in_force = InForce::Long((step + 1).min(STEPS.len() - 1));
+            (InForce::Long(step), false) if step + 1 < STEPS.len() => {
+                self.in_force = InForce::Long(step + 1);
                 self.rate = Rate::default();
             }
+            (InForce::Long(_), false) => {}
         }
     }
 
     fn lengthen(&mut self, now: Nanos) {
         self.lengthened = self.lengthened.saturating_add(1);
-        self.adopt(InForce::Long(0), now);
+        // Who has come back to the short slice for a short time only came back too early.
+        let relapse =
+            self.short_again.is_some_and(|since| now.since(since).0 < self.until_short.0.saturating_mul(2));
+        self.until_short = if relapse { doubled(self.until_short) } else { FIRST_PAUSE };
+        self.adopt(InForce::Long(0));
+        self.next_trial = now + self.until_short;
     }
 
-    fn adopt(&mut self, in_force: InForce, now: Nanos) {
-        self.in_force = in_force;
-        self.trial = None;
-        self.rate = Rate::default();
-        self.still = Nanos::ZERO;
-        self.pause = FIRST_PAUSE;
-        self.next_trial = now + self.pause;
+    fn shorten(&mut self, now: Nanos) {
+        self.short_again = Some(now);
+        self.until_long = FIRST_PAUSE;
+        self.adopt(InForce::Short);
+        self.next_trial = now + self.until_long;
+    }
+
+    fn adopt(&mut self, in_force: InForce) {
+        (self.in_force, self.trial) = (in_force, None);
+        (self.rate, self.still) = (Rate::default(), Nanos::ZERO);
     }
 
     fn try_the_other(&mut self, company: Company, now: Nanos) {
-        match self.trial {
-            _ if self.in_force == InForce::Short && company == Company::Nobody => self.trial = None,
-            None if self.next_trial == Nanos::ZERO => self.next_trial = now + self.pause,
-            None if now >= self.next_trial && self.rate.ran >= TRIAL => self.trial = Some(Rate::default()),
-            Some(tried) if tried.ran >= TRIAL => {
-                let other_is_right = match self.in_force {
+        let (due, length) = (now >= self.next_trial, self.trial_length());
+        match (self.in_force, self.trial) {
+            // With nobody there the slice makes no difference.
+            (InForce::Short, _) if company == Company::Nobody => self.trial = None,
+            (InForce::Long(_), _) if company == Company::Nobody && due => self.shorten(now),
+            (InForce::Short, None) if self.next_trial == Nanos::ZERO => {
+                self.next_trial = now + self.until_long
+            }
+            (_, None) if due && self.rate.ran >= length => {
+                (self.trial, self.still) = (Some(Rate::default()), Nanos::ZERO);
+            }
+            (in_force, Some(tried)) if tried.ran >= length => {
+                let other_is_right = match in_force {
                     InForce::Short => tried.given > 0 && tried.is_at_least(BETTER, 1, &self.rate),
                     InForce::Long(_) => tried.is_at_least(1, 2, &self.rate),
                 };
@@ -258,27 +307,28 @@ impl SliceLease {
     }
 
     fn end_trial(&mut self, other_is_right: bool, now: Nanos) {
-        match (other_is_right, self.in_force) {
-            (true, InForce::Short) => self.lengthen(now),
-            (true, InForce::Long(_)) => self.adopt(InForce::Short, now),
-            (false, _) => {
-                self.trial = None;
-                self.pause = Nanos(self.pause.0.saturating_mul(2)).min(LONGEST_PAUSE);
-                self.next_trial = now + self.pause;
-            }
-        }
+        let pause = match (other_is_right, self.in_force) {
+            (true, InForce::Short) => return self.lengthen(now),
+            (true, InForce::Long(_)) => return self.shorten(now),
+            (false, InForce::Short) => &mut self.until_long,
+            (false, InForce::Long(_)) => &mut self.until_short,
+        };
+        *pause = doubled(*pause);
+        self.next_trial = now + *pause;
+        (self.trial, self.still) = (None, Nanos::ZERO);
     }
 
-    fn yield_to_others(&mut self, moved: bool, progress: &Progress, starve_after: Option<Nanos>, now: Nanos) {
+    /// `has_room`: something got done, or there is room for it.
+    fn yield_to_others(&mut self, has_room: bool, done: bool, starve_after: Option<Nanos>, now: Nanos) {
         if self.in_force != InForce::Short || self.trial.is_some() {
-            self.adopt(InForce::Short, now);
+            self.shorten(now);
         }
-        self.idle_beside = if moved { None } else { self.idle_beside.or(Some(now)) };
+        self.idle_beside = if has_room { None } else { self.idle_beside.or(Some(now)) };
         let idle = self.idle_beside.map_or(Nanos::ZERO, |since| now.since(since));
         let starves = starve_after.is_some_and(|after| idle >= after);
         match self.starving_since {
             None if starves => self.starving_since = Some(now),
-            Some(_) if starve_after.is_none() || progress.done => self.starving_since = None,
+            Some(_) if starve_after.is_none() || done => self.starving_since = None,
             _ => {}
         }
     }
@@ -297,154 +347,9 @@ impl SliceLease {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOOK: Nanos = Nanos::from_millis(20);
-
-    /// A GPU made of rates: what a tenant hands over in a look with a slice.
-    struct World {
-        now: Nanos,
-        lease: SliceLease,
-    }
-
-    impl World {
-        fn new() -> World {
-            World { now: Nanos::from_millis(1), lease: SliceLease::default() }
-        }
-
-        fn look(&mut self, company: Company, given: impl Fn(Nanos) -> u64) {
-            let slice = self.lease.slice(self.now);
-            self.now += LOOK;
-            let progress = Progress { ran: LOOK, given: given(slice), done: false };
-            self.lease.look(&progress, company, self.now);
-        }
-
-        fn run(&mut self, looks: usize, given: impl Fn(Nanos) -> u64) {
-            (0..looks).for_each(|_| self.look(Company::Unknown, &given));
-        }
-    }
-
-    /// Beside a tenant that has lengthened its slice.
-    fn beside_long(slice: Nanos) -> u64 {
-        if slice == slice::BEST_EFFORT { 4 } else { 35 }
-    }
-
-    #[test]
-    fn alone_the_short_slice_is_kept() {
-        let mut world = World::new();
-        world.run(10_000, |_| 80);
-        assert!(!world.lease.is_lengthened());
-        assert_eq!(world.lease.lengthened(), 0);
-    }
-
-    #[test]
-    fn who_has_the_lock_and_knows_everybody_never_tries_the_long_slice() {
-        let mut world = World::new();
-        for _ in 0..10_000 {
-            world.look(Company::Nobody, |_| 80);
-            assert_eq!(world.lease.slice(world.now), slice::BEST_EFFORT);
-        }
-        let mut world = World::new();
-        (0..20).for_each(|_| world.look(Company::Nobody, |_| 0));
-        assert!(world.lease.is_lengthened(), "a standstill is a standstill");
-    }
-
-    #[test]
-    fn a_standstill_lengthens_the_slice_within_a_quarter_of_a_second_of_running() {
-        let mut world = World::new();
-        world.run(12, |slice| if slice == slice::BEST_EFFORT { 0 } else { 30 });
-        assert!(world.lease.is_lengthened());
-        assert_eq!(world.lease.slice(world.now), STEPS[0]);
-    }
-
-    #[test]
-    fn a_standstill_that_goes_on_takes_the_next_step() {
-        let mut world = World::new();
-        world.run(40, |_| 0);
-        assert_eq!(world.lease.slice(world.now), STEPS[1]);
-    }
-
-    #[test]
-    fn a_tenant_that_is_only_slow_beside_a_long_slice_finds_out() {
-        let mut world = World::new();
-        world.run(100, beside_long);
-        assert!(world.lease.is_lengthened());
-    }
-
-    #[test]
-    fn the_short_slice_is_tried_again_with_growing_pauses() {
-        let mut world = World::new();
-        let mut trials = 0;
-        for _ in 0..15_000 {
-            world.run(1, beside_long);
-            trials += u32::from(world.lease.is_lengthened() && world.lease.trial.is_some());
-        }
-        assert!(world.lease.is_lengthened());
-        // Each takes ten looks; in 300 s there is room for a trial a second, and there are few.
-        assert!((10..=150).contains(&trials), "{trials} looks with a trial");
-    }
-
-    #[test]
-    fn alone_again_the_short_slice_comes_back() {
-        let mut world = World::new();
-        world.run(100, |slice| if slice == slice::BEST_EFFORT { 0 } else { 30 });
-        assert!(world.lease.is_lengthened());
-        world.run(3_500, |_| 80);
-        assert!(!world.lease.is_lengthened());
-    }
-
-    #[test]
-    fn long_kernels_explain_a_standstill_after_the_first() {
-        let mut world = World::new();
-        // A kernel takes 400 ms.
-        for _ in 0..50 {
-            world.run(19, |_| 0);
-            world.run(1, |_| 1);
-        }
-        let before = world.lease.lengthened();
-        for _ in 0..500 {
-            world.run(19, |_| 0);
-            world.run(1, |_| 1);
-        }
-        assert!(world.lease.lengthened() - before <= 5, "{}", world.lease.lengthened() - before);
-    }
-
-    #[test]
-    fn beside_a_program_without_ebb_the_short_slice_is_kept() {
-        let mut world = World::new();
-        (0..2_000).for_each(|_| world.look(Company::Yield { starve_after: None }, |_| 0));
-        assert_eq!(world.lease.slice(world.now), slice::BEST_EFFORT);
-        assert_eq!(world.lease.lengthened(), 0);
-    }
-
-    #[test]
-    fn who_gets_nothing_done_beside_others_rests_most_of_the_time() {
-        let mut world = World::new();
-        let company = Company::Yield { starve_after: None };
-        let mut rested = 0;
-        for _ in 0..1_000 {
-            world.look(company, |_| 0);
-            rested += u32::from(world.lease.rests(world.now));
-        }
-        assert!((850..=950).contains(&rested), "{rested} of 1,000 looks");
-        world.look(company, |_| 5);
-        assert!(!world.lease.rests(world.now), "something got done");
-        (0..100).for_each(|_| world.look(company, |_| 0));
-        world.look(Company::Nobody, |_| 0);
-        assert!(!world.lease.rests(world.now), "they are gone");
-    }
-
-    #[test]
-    fn a_starving_tenant_takes_a_tenth_of_the_time() {
-        let mut world = World::new();
-        let company = Company::Yield { starve_after: Some(Nanos::from_millis(1_000)) };
-        let mut ordinary = 0;
-        for _ in 0..5_050 {
-            world.look(company, |_| 0);
-            ordinary += u32::from(world.lease.slice(world.now) == slice::DEFAULT);
-        }
-        assert!((450..=550).contains(&ordinary), "{ordinary} of 5,000 looks");
-    }
+fn doubled(pause: Nanos) -> Nanos {
+    Nanos(pause.0.saturating_mul(2)).min(LONGEST_PAUSE)
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,7 +32,7 @@ use telemetry::What;
 use policy::lease::{Company, Progress, SliceLease};
 
 use super::aside::{Price, SWITCH};
-use super::gpu_lock::{Asked, GpuLock};
+use super::gpu_lock::{Asked, GpuLock, LONGEST_TURN};
 use super::lever::Lever;
 use super::post::{Gate, Post};
 use super::streams::Work;
@@ -340,16 +340,18 @@ impl Turn {
             post.set_gate(Gate::Open);
             return look;
         }
+        // Others of another daemon have patience for so long only, whatever is set here.
+        let quantum = if others_elsewhere { settings.quantum.min(LONGEST_TURN) } else { settings.quantum };
         // The quantum counts from when somebody else wanted the token: before, it harmed nobody to keep it. But nobody
         // waits longer than a quantum for one who has had the GPU for long.
         let contended = *self.contended.get_or_insert(now);
-        let begun = self.since.max(contended.since(settings.quantum));
+        let begun = self.since.max(contended.since(quantum));
         if self.idle_since.is_some_and(|since| now.since(since) >= settings.idle) {
             return self.begin_to_drain(post, now);
         }
-        if now.since(begun) < settings.quantum {
+        if now.since(begun) < quantum {
             post.set_gate(if lever.is_some() { Gate::Open } else { Gate::Bounded });
-            return look.min(settings.idle).min((begun + settings.quantum).since(now));
+            return look.min(settings.idle).min((begun + quantum).since(now));
         }
         let used = self.used(now.since(self.since));
         if !others_elsewhere && seat.heir(now, used, &mut choose) == Some(seat.place()) {
@@ -466,7 +468,9 @@ impl Turn {
         let other_lock = seen.best_effort && self.lock.unshared_for(now) > SHARES_LOCK;
         match self.lock.is_held() && !other_lock {
             // With the lock, best-effort tenants of other daemons are off the GPU. Without it they may be what is in the way.
-            true if seen.to_yield_to => Company::Yield { starve_after: seat.board().settings().starve_after },
+            true if seen.to_yield_to => {
+                Company::Yield { fill: seen.fill, starve_after: seat.board().settings().starve_after }
+            }
             true if seen.all_known => Company::Nobody,
             _ => Company::Unknown,
         }
