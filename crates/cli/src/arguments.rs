@@ -356,6 +356,9 @@ pub struct DaemonOptions {
     /// Which policy decides: strict, gaps, slo, fair or deadline [default: the configuration's, else slo]
     #[arg(long, value_name = "KIND", env = "EBB_DAEMON_POLICY", hide_env = true)]
     pub policy: Option<Kind>,
+    /// End when the machine's daemon comes, which will have the tenants
+    #[arg(long, hide = true, requires = "on_demand")]
+    pub make_room: bool,
     /// The one in the background (started by `ebb daemon --on-demand`)
     #[arg(long, hide = true)]
     pub detached: bool,

@@ -34,6 +34,7 @@ pub fn run(options: &DaemonOptions) -> Result<()> {
         scope: scope(options.machine),
         idle: idle.map(Duration::from_secs),
         patient: options.on_demand,
+        makes_room: options.make_room,
         replace: options.replace,
         configuration: options.config.clone(),
         domain: options.domain,

@@ -264,3 +264,23 @@ fn the_card_runs_all_contexts_at_once() {
     assert_eq!(report["daemon"]["domain"].text(), "shared");
     assert!(matches!(report["daemon"]["mps"], common::json::Value::Null), "a software GPU needs no MPS");
 }
+
+#[test]
+fn a_best_effort_tenant_that_was_paused_goes_on_when_it_is_resumed() {
+    let runtime = shared();
+    let server = runtime.tenant("server", "latency", &[]);
+    let train = runtime.tenant("train", "best-effort", &[]);
+    let launches = || runtime.counter(&train, "launches");
+    for _ in 0..3 {
+        let before = launches();
+        wait_for("it works", || launches() > before + 3);
+        assert!(runtime.ebb(&["pause", "train"]).status.success());
+        let is_paused = || runtime.seat(&train).is_some_and(|seat| seat["state"].text() == "paused");
+        wait_for("it is paused", is_paused);
+        assert!(runtime.ebb(&["resume", "train"]).status.success());
+    }
+    let before = launches();
+    wait_for("it goes on", || launches() > before + 3);
+    server.end();
+    train.end();
+}

@@ -17,6 +17,7 @@ use common::{errors, private_folder, products, text};
 /// Users that nobody is, one for each test.
 const TENANT: u32 = 61_017;
 const SQUATTED: u32 = 61_018;
+const MOVING: u32 = 61_019;
 
 struct Ended(Child);
 
@@ -107,11 +108,12 @@ impl Machine {
         home
     }
 
-    fn tenant(&self, user: u32) -> Ended {
+    fn tenant(&self, user: u32, options: &[&str]) -> Ended {
         let home = self.home(user);
         let mut command = self.ebb(user, Some(&home));
         command.env("XDG_RUNTIME_DIR", &home);
-        command.args(["run", "--device", "soft", "--", env!("CARGO_BIN_EXE_ebb"), "tenant"]);
+        command.args(["run", "--device", "soft"]).args(options);
+        command.args(["--", env!("CARGO_BIN_EXE_ebb"), "tenant"]);
         command.args(["--driver", "libcuda.so.1", "--class", "best-effort", "--seed=1", "--seconds", "600"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -125,7 +127,7 @@ impl Machine {
 fn a_tenant_of_any_user_shows_its_card_and_sits_with_the_others() {
     let Some(mut machine) = Machine::new() else { return };
     machine.start();
-    let tenants = [0, TENANT].map(|user| machine.tenant(user));
+    let tenants = [0, TENANT].map(|user| machine.tenant(user, &[]));
     let seats = || {
         let report = machine.report().unwrap();
         let [gpu] = report["gpus"].items() else { return Vec::new() };
@@ -137,6 +139,23 @@ fn a_tenant_of_any_user_shows_its_card_and_sits_with_the_others() {
     wait_for("both at one board", || seats() == [0, i128::from(TENANT)]);
     assert_eq!(machine.report().unwrap()["daemon"]["refused"].number(), 0);
     drop(tenants);
+}
+
+/// Even one that would rather end than be without a daemon is never without one.
+#[test]
+fn tenants_of_a_users_own_daemon_go_to_the_machines_when_it_comes() {
+    let Some(mut machine) = Machine::new() else { return };
+    let mut tenant = machine.tenant(MOVING, &["--on-daemon-loss", "exit"]);
+    let own = machine.path(&format!("home-{MOVING}")).join("ebb/ebb.sock");
+    wait_for("its own daemon", || own.exists());
+    machine.start();
+    wait_for("a seat at the machine's daemon", || {
+        let report = machine.report().unwrap();
+        let seats = report["gpus"].items().first().map(|gpu| gpu["processes"].items().to_vec());
+        seats.is_some_and(|seats| seats.iter().any(|seat| seat["user"].number() == i128::from(MOVING)))
+    });
+    wait_for("its own daemon to end", || !own.exists());
+    assert!(tenant.0.try_wait().unwrap().is_none(), "it goes on");
 }
 
 /// What lies under a user's name in folders where everybody can make one, for as long as the test lasts.

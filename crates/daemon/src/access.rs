@@ -14,7 +14,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use board::Gpu;
 use board::link::Reason;
 use model::Nanos;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{AtFlags, FileType, OFlags, StatxFlags};
 
 use crate::uuid;
@@ -35,7 +37,7 @@ const DRIVER: &str = "/proc/driver/nvidia";
 const NVIDIA: u32 = 195;
 /// The driver's list is read no more often, since anybody who registers can make us look.
 const READ_EVERY: Nanos = Nanos::from_millis(1_000);
-/// Descriptors of one user that are still being closed. Who has so many is not let in.
+/// Descriptors of one user that are still being closed. Who has so many is not heard until some are.
 const CLOSING: usize = 8;
 
 /// At whose board somebody is seated.
@@ -175,25 +177,46 @@ impl ShownFile {
 
 /// Closes what was shown. To close a file may ask its keeper, and that may take for ever; so it is done elsewhere, and
 /// counted for the user who has shown it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FileDisposal {
     users: BTreeMap<u32, Arc<AtomicUsize>>,
+    /// Rings when a file is closed. Who was not heard for so long can be heard then.
+    bell: Arc<OwnedFd>,
 }
 
 impl FileDisposal {
+    pub fn new() -> io::Result<FileDisposal> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(FileDisposal { users: BTreeMap::new(), bell: Arc::new(bell) })
+    }
+
     pub fn close(&mut self, user: u32, file: OwnedFd) {
+        self.close_by(user, file, |close| {
+            let thread = std::thread::Builder::new().name("ebb-close".to_owned()).stack_size(1 << 16);
+            thread.spawn(close).map(drop)
+        });
+    }
+
+    fn close_by(
+        &mut self,
+        user: u32,
+        file: OwnedFd,
+        start: impl FnOnce(Box<dyn FnOnce() + Send>) -> io::Result<()>,
+    ) {
         self.users.retain(|_, count| count.load(Ordering::Relaxed) > 0);
         let count = self.users.entry(user).or_default().clone();
         count.fetch_add(1, Ordering::Relaxed);
+        let (counted, bell) = (count.clone(), self.bell.clone());
         let close = move || {
             drop(file);
-            count.fetch_sub(1, Ordering::Relaxed);
+            counted.fetch_sub(1, Ordering::Relaxed);
+            // A count that is full has rung already.
+            let _ = rustix::io::write(&bell, &1u64.to_ne_bytes());
         };
-        // Where there can be no thread it is closed here, with the closure that was not run.
-        let started =
-            std::thread::Builder::new().name("ebb-close".to_owned()).stack_size(1 << 16).spawn(close);
-        if started.is_err() {
-            self.users.remove(&user);
+        // Where there can be no thread it is closed here, with the closure that was not run. Others of that user are still being
+        // closed.
+        if start(Box::new(close)).is_err() {
+            count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -201,13 +224,23 @@ impl FileDisposal {
     pub fn is_behind(&self, user: u32) -> bool {
         self.users.get(&user).is_some_and(|count| count.load(Ordering::Relaxed) >= CLOSING)
     }
+
+    /// The bell has been heard, and rings again when the next file is closed.
+    pub fn take_ring(&self) {
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+    }
+}
+
+impl AsFd for FileDisposal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs::{File, OpenOptions};
-    use std::os::fd::AsFd as _;
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 
     const LATER: Nanos = Nanos::from_millis(2_000);
@@ -295,10 +328,33 @@ mod tests {
     #[test]
     fn what_was_shown_is_closed() {
         let (reader, writer) = std::io::pipe().unwrap();
-        let mut disposal = FileDisposal::default();
+        let mut disposal = FileDisposal::new().unwrap();
         disposal.close(5, writer.into());
         assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0), "the pipe has ended");
         assert!(!disposal.is_behind(5) && !disposal.is_behind(6));
+    }
+
+    /// Nobody is counted as if all of its files were closed because there was no thread for one of them.
+    #[test]
+    fn a_file_that_finds_no_thread_is_closed_and_the_others_are_still_counted() {
+        let mut disposal = FileDisposal::new().unwrap();
+        let mut waiting = Vec::new();
+        let file = || OwnedFd::from(tempfile::tempfile().unwrap());
+        for _ in 0..CLOSING {
+            disposal.close_by(5, file(), |close| {
+                waiting.push(close);
+                Ok(())
+            });
+        }
+        assert!(disposal.is_behind(5));
+        let (reader, writer) = std::io::pipe().unwrap();
+        disposal.close_by(5, writer.into(), |_| Err(std::io::ErrorKind::WouldBlock.into()));
+        assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0), "it is closed");
+        assert!(disposal.is_behind(5) && !disposal.is_behind(6));
+        assert_eq!(rustix::io::read(&disposal, &mut [0; 8]), Err(rustix::io::Errno::AGAIN));
+        waiting.pop().unwrap()();
+        assert!(!disposal.is_behind(5), "one of them is closed");
+        assert_eq!(rustix::io::read(&disposal, &mut [0; 8]), Ok(8), "which is told");
     }
 
     #[test]

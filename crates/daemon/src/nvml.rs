@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use board::Gpu;
 use model::Nanos;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::report::Stranger;
 use crate::strangers::{Occupant, OnGpu};
@@ -46,7 +48,7 @@ pub fn survey(cards: Option<Cards>, folder: &Path) -> Survey {
 fn look(library: Option<&Library>, cards: Option<Cards>, folder: &Path, before: &mut EarlierTimes) -> Survey {
     let mut survey = library.map(|library| library.survey(before)).unwrap_or_default();
     for (gpu, occupants) in cards.map(|cards| cards(folder)).unwrap_or_default() {
-        let occupants: Vec<_> = occupants.into_iter().map(|one| before.compare(one)).collect();
+        let occupants: Vec<_> = occupants.into_iter().map(|one| before.compare(gpu, one)).collect();
         let seen = || Seen { index: None, processes: known_here(occupants.into_iter()) };
         survey.entry(gpu).or_insert_with(seen);
     }
@@ -58,8 +60,9 @@ fn look(library: Option<&Library>, cards: Option<Cards>, folder: &Path, before: 
 #[derive(Default)]
 struct EarlierTimes {
     looked: Option<Nanos>,
-    totals: BTreeMap<u32, Nanos>,
-    found: BTreeMap<u32, Nanos>,
+    /// By GPU and process, which may be on several.
+    totals: BTreeMap<(Gpu, u32), Nanos>,
+    found: BTreeMap<(Gpu, u32), Nanos>,
 }
 
 impl EarlierTimes {
@@ -68,11 +71,12 @@ impl EarlierTimes {
         self.looked.map_or(FIRST_SPAN, |looked| board::now().since(looked))
     }
 
-    /// What a process had of the GPU since the last look, where it says what it had since it began.
-    fn compare(&mut self, occupant: Occupant) -> Occupant {
+    /// What a process had of a GPU since the last look, where it says what it had since it began.
+    fn compare(&mut self, gpu: Gpu, occupant: Occupant) -> Occupant {
         let OnGpu::Total(total) = occupant.on_gpu else { return occupant };
-        self.found.insert(occupant.pid, total);
-        let (span, before) = (self.span(), self.totals.get(&occupant.pid));
+        let key = (gpu, occupant.pid);
+        self.found.insert(key, total);
+        let (span, before) = (self.span(), self.totals.get(&key));
         let part = |before: &Nanos| u128::from(total.since(*before).0) * 1_000 / u128::from(span.0.max(1));
         let lately = before.map(|before| OnGpu::Lately(part(before).min(1_000) as u32));
         Occupant { on_gpu: lately.unwrap_or_default(), ..occupant }
@@ -348,33 +352,54 @@ fn mean_usage(samples: &[Utilization]) -> BTreeMap<u32, u32> {
 }
 
 /// The processes without MPS's own. Inside a container the library names them as the machine outside does; then nothing can be
-/// said.
+/// said, and none of the numbers is anybody's here. Where others are known, such a number is a process that has just ended.
 fn known_here(occupants: impl Iterator<Item = Occupant>) -> Option<Vec<Stranger>> {
-    let mut known = Vec::new();
+    let (mut known, mut ended) = (Vec::new(), false);
     for occupant in occupants {
-        let found = occupant.look_up()?;
-        // As long as such a name can be.
-        if found.command != "nvidia-cuda-mps" {
-            known.push(found);
+        match occupant.look_up() {
+            Some(found) => known.push(found),
+            None if is_nobodys(occupant.pid) => ended = true,
+            None => return None,
         }
     }
+    if ended && known.is_empty() {
+        return None;
+    }
+    // As long as such a name can be.
+    known.retain(|one| one.command != "nvidia-cuda-mps");
     Some(known)
+}
+
+/// Whether no process has this number. Whose folder in `/proc` is hidden from us has one all the same, and nought stands for one
+/// that somebody hides.
+fn is_nobodys(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const GPU: Gpu = Gpu([7; 16]);
+
     #[test]
     fn processes_that_nobody_here_knows_mean_that_nothing_is_known() {
         let on_gpu = OnGpu::Unknown;
         let own = Occupant { pid: std::process::id(), memory_bytes: None, active: None, on_gpu };
-        let nobody = Occupant { pid: 0, ..own };
+        let hidden = Occupant { pid: 0, ..own };
+        let ended = || {
+            let mut child = std::process::Command::new("true").spawn().unwrap();
+            child.wait().unwrap();
+            Occupant { pid: child.id(), ..own }
+        };
         let pids = |all: &[Occupant]| {
             known_here(all.iter().copied()).map(|all| all.iter().map(|one| one.pid).collect::<Vec<_>>())
         };
         assert_eq!(pids(&[own]), Some(vec![own.pid]));
-        assert_eq!(pids(&[own, nobody]), None);
+        assert_eq!(pids(&[own, hidden]), None);
+        assert_eq!(pids(&[ended(), ended()]), None, "numbers that are nobody's");
+        assert_eq!(pids(&[ended(), own]), Some(vec![own.pid]), "it ended since the list was made");
         assert_eq!(pids(&[]), Some(Vec::new()));
     }
 
@@ -382,11 +407,43 @@ mod tests {
     fn what_a_process_had_lately_is_told_by_two_looks() {
         let mut before = EarlierTimes::default();
         let one = |total| Occupant { pid: 7, memory_bytes: None, active: None, on_gpu: OnGpu::Total(total) };
-        assert_eq!(before.compare(one(Nanos::from_millis(5))).on_gpu, OnGpu::Unknown, "a first look");
+        assert_eq!(before.compare(GPU, one(Nanos::from_millis(5))).on_gpu, OnGpu::Unknown, "a first look");
         before.end_look();
         before.looked = Some(board::now().since(Nanos::from_millis(1_000)).max(Nanos(1)));
-        let OnGpu::Lately(part) = before.compare(one(Nanos::from_millis(505))).on_gpu else { panic!() };
+        let OnGpu::Lately(part) = before.compare(GPU, one(Nanos::from_millis(505))).on_gpu else { panic!() };
         assert!((400..=500).contains(&part), "{part}");
+    }
+
+    #[test]
+    fn a_process_on_two_cards_has_a_part_of_each() {
+        let mut before = EarlierTimes::default();
+        let one =
+            |total| Occupant { pid: 7, memory_bytes: None, active: Some(true), on_gpu: OnGpu::Total(total) };
+        let mut look = |idle: u64, busy: u64| {
+            before.looked = before.looked.map(|at| at.since(Nanos::from_millis(1_000)).max(Nanos(1)));
+            let at = [(GPU, idle), (Gpu([8; 16]), busy)];
+            let parts = at.map(|(gpu, total)| before.compare(gpu, one(Nanos::from_millis(total))).on_gpu);
+            before.end_look();
+            parts
+        };
+        assert_eq!(look(10_000, 500), [OnGpu::Unknown; 2]);
+        let [OnGpu::Lately(idle), OnGpu::Lately(busy)] = look(10_000, 1_000) else { panic!() };
+        assert!(idle == 0 && (400..=500).contains(&busy), "{idle} and {busy}");
+    }
+
+    /// What an active process had is not known at first, so it may be all of the GPU.
+    #[test]
+    fn after_a_first_look_at_a_software_gpu_somebody_active_may_fill_it() {
+        let on_gpu = OnGpu::Total(Nanos::from_millis(5));
+        let own = Occupant { pid: std::process::id(), memory_bytes: None, active: Some(true), on_gpu };
+        let mut before = EarlierTimes::default();
+        let mut look = || {
+            let found = before.compare(GPU, own).look_up().unwrap();
+            before.end_look();
+            (found.gpu_permille, crate::strangers::seen(Some(&[found])).fill)
+        };
+        assert_eq!(look(), (None, true));
+        assert_eq!(look(), (Some(0), false), "it was there and hardly ever on the GPU");
     }
 
     #[test]

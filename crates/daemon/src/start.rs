@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use installation::runtime;
 use model::Nanos;
 
 use crate::request::{Answer, Request};
@@ -46,11 +47,16 @@ pub fn ask_or_start(place: &Place, program: &Path, request: &Request) -> Result<
     }
 }
 
-/// Starts the first of two processes and waits for its end, which is when the daemon serves or has failed.
+/// Starts the first of two processes and waits for its end, which is when the daemon serves, has failed or has taken too long.
 fn start(place: &Place, program: &Path) -> Result<(), Error> {
     let refused = |source| Error::File { path: program.to_owned(), source };
     let mut command = Command::new(program);
-    command.args(["daemon", "--on-demand"]).env("EBB_RUNTIME_DIR", place.folder());
+    command.args(["daemon", "--on-demand"]);
+    // In a folder that somebody has named it stays, whoever comes.
+    if !runtime::is_named() {
+        command.arg("--make-room");
+    }
+    command.env("EBB_RUNTIME_DIR", place.folder());
     clean(&mut command);
     let output = command.output().map_err(refused)?;
     if output.status.success() {
@@ -58,16 +64,24 @@ fn start(place: &Place, program: &Path) -> Result<(), Error> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().rfind(|line| !line.trim().is_empty());
-    let said = said.map(|line| line.trim_start_matches("ebb: ").trim_start_matches(NOT_STARTED).to_owned());
-    Err(Error::NotStarted { said })
+    let said = said.map(|line| line.trim_start_matches("ebb: "));
+    // It may still come; whoever waits for it has a time of its own.
+    if said.is_some_and(|said| said.starts_with(SILENT)) {
+        return Ok(());
+    }
+    Err(Error::NotStarted { said: said.map(|said| said.trim_start_matches(NOT_STARTED).to_owned()) })
 }
 
-/// What the first of the two begins with when the second has failed.
+/// What the first of the two begins with when the second has failed, and when it takes too long.
 const NOT_STARTED: &str = "the daemon does not start: ";
+const SILENT: &str = "the daemon was started and did not answer";
 
 /// The first of two: starts the second, which is the daemon, with the same words. Waits until it serves, and says why it does not.
 pub fn detach(program: &Path, words: &[std::ffi::OsString]) -> Result<(), Error> {
-    let place = Place::prepare(Scope::User)?;
+    detach_at(&Place::prepare(Scope::User)?, program, words)
+}
+
+fn detach_at(place: &Place, program: &Path, words: &[std::ffi::OsString]) -> Result<(), Error> {
     let log = place.open_log()?;
     let from = log.metadata()?.len();
     // SAFETY: marks descriptors to be closed when another program begins, and touches no memory. Where the kernel does
@@ -84,15 +98,18 @@ pub fn detach(program: &Path, words: &[std::ffi::OsString]) -> Result<(), Error>
         match daemon.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(_) => {
-                let said = client::last_words(&place, from);
-                let said = said.map(|line| line.trim_start_matches("ebb: ").to_owned());
-                return Err(Error::NotStarted { said });
+                return Err(Error::NotStarted { said: said(place, from) });
             }
-            None if client::listens(&place) => return Ok(()),
+            None if client::listens(place) => return Ok(()),
             None => std::thread::sleep(Duration::from_millis(5)),
         }
     }
-    Ok(())
+    Err(Error::Silent { seconds: PATIENCE.0 / 1_000_000_000, said: said(place, from) })
+}
+
+/// What the daemon has said last in its log, since there were so many bytes there.
+fn said(place: &Place, from: u64) -> Option<String> {
+    client::last_words(place, from).map(|line| line.trim_start_matches("ebb: ").to_owned())
 }
 
 /// The second: no terminal any more, and files for nobody else.
@@ -108,10 +125,35 @@ fn clean(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let begins = |with| name.to_str().is_some_and(|name| name.starts_with(with));
         // Folders are the same for both.
-        let folder = name == "EBB_RUNTIME_DIR" || name == "EBB_SOFTGPU_DIR";
+        let folder = ["EBB_RUNTIME_DIR", "EBB_MACHINE_DIR", "EBB_SOFTGPU_DIR"].iter().any(|one| name == *one);
         let commands = begins("EBB_") && !begins("EBB_DAEMON_") && !folder;
         if commands || name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH" {
             command.env_remove(name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn detach(folder: &Path, script: &str) -> Error {
+        let words = ["-c", script].map(Into::into);
+        detach_at(&Place::at(folder), Path::new("/bin/sh"), &words).unwrap_err()
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_begin_in_time_is_told_with_what_it_said_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = detach(folder.path(), "echo ebb: waits for something; sleep 10");
+        let told = error.to_string();
+        assert!(told.starts_with(SILENT) && told.contains(" within 2 s: waits for something"), "{told}");
+    }
+
+    #[test]
+    fn a_daemon_that_fails_is_told_with_its_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = detach(folder.path(), "echo ebb: there is no room; exit 1").to_string();
+        assert_eq!(told, format!("{NOT_STARTED}there is no room"));
     }
 }

@@ -13,6 +13,8 @@ use crate::report::Stranger;
 
 /// As many are named in a sentence.
 const NAMED: usize = 4;
+/// Who has so many thousandths of the GPU's time leaves nothing to speak of.
+const FULL: u32 = 750;
 /// As many threads of a process are looked at.
 const MOST_THREADS: usize = 2048;
 
@@ -107,7 +109,14 @@ impl Stranger {
 pub fn seen(strangers: Option<&[Stranger]>) -> StrangersSeen {
     let Some(strangers) = strangers else { return StrangersSeen::default() };
     let best_effort = strangers.iter().any(|one| one.active != Some(false) && one.takes_turns());
-    StrangersSeen { all_known: true, to_yield_to: yields(strangers), fill: yields(strangers), best_effort }
+    let to_yield_to = yields(strangers);
+    StrangersSeen { all_known: true, to_yield_to, fill: fill(yields_to(strangers)), best_effort }
+}
+
+/// Whether these keep the GPU busy, or one of whom nobody can tell may do so.
+fn fill<'a>(mut strangers: impl Iterator<Item = &'a Stranger>) -> bool {
+    let together = strangers.try_fold(0u32, |sum, one| Some(sum.saturating_add(one.gpu_permille?)));
+    together.is_none_or(|together| together >= FULL)
 }
 
 /// Whether best-effort work yields to any of them.
@@ -178,6 +187,25 @@ mod tests {
         let said = waits_for(&[best_effort, latency]).unwrap();
         assert!(said.starts_with("waits for: pid 7 python3 (user alice), latency under another"), "{said}");
         assert!(said.contains(", and takes turns with: pid 7 python3 (user alice), best-effort under"));
+    }
+
+    #[test]
+    fn who_is_on_the_gpu_now_and_then_does_not_fill_it() {
+        let with = |gpu_permille| Stranger { gpu_permille, ..stranger(7, Some(true)) };
+        let fill =
+            |parts: &[Option<u32>]| seen(Some(&parts.iter().copied().map(with).collect::<Vec<_>>())).fill;
+        assert!(!fill(&[]) && !fill(&[Some(0)]) && !fill(&[Some(500), Some(249)]));
+        assert!(fill(&[Some(500), Some(250)]) && fill(&[Some(1_000)]));
+        assert!(fill(&[Some(10), None]), "nobody can tell");
+        // Who has no work, and with whom turns are taken, keeps nobody from the GPU.
+        let idle = stranger(7, Some(false));
+        let best_effort = Stranger {
+            class: Some("best-effort".to_owned()),
+            gpu_permille: Some(900),
+            ..stranger(8, Some(true))
+        };
+        let found = seen(Some(&[idle, best_effort]));
+        assert!(!found.fill && !found.to_yield_to && found.best_effort);
     }
 
     #[test]

@@ -4,7 +4,11 @@
 
 mod common;
 
-use std::io::{Read as _, Write as _};
+use std::fs;
+use std::io::{IoSlice, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -13,10 +17,12 @@ use board::link::{Registration, Request};
 use common::{Daemon, folder, register, registration, wait_for};
 use daemon::client;
 use rustix::fd::OwnedFd;
+use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
-    socket_with,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, recv, send, sendmsg, socket_with,
 };
+use rustix::process::Signal;
 
 #[test]
 #[ignore = "another role of this program, not a test"]
@@ -128,4 +134,102 @@ fn an_admin_that_talks_nonsense_gets_answers_and_no_more_room_than_a_line() {
     let ended = (0..1000).any(|_| endless.write_all(&[b'x'; 4096]).is_err());
     assert!(ended || endless.read(&mut piece).is_ok_and(|length| length == 0));
     is_well(&daemon);
+}
+
+/// Two ends of a connection, of which the first takes some seconds to close: it has something to send that the other never reads.
+fn stubborn() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    while stream.write(&[0; 1 << 16]).is_ok() {}
+    set_socket_linger(&stream, Some(Duration::from_secs(5))).unwrap();
+    (stream, other)
+}
+
+/// Sends a message with a file beside it, as often as is said.
+fn show(socket: &OwnedFd, message: &[u8], file: impl AsFd, times: usize) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let files = vec![file.as_fd(); times];
+    assert!(beside.push(SendAncillaryMessage::ScmRights(&files)));
+    sendmsg(socket, &[IoSlice::new(message)], &mut beside, SendFlags::NOSIGNAL).unwrap();
+}
+
+/// How many threads of the daemon close a file.
+fn closing(daemon: &Daemon) -> usize {
+    let threads = fs::read_dir(format!("/proc/{}/task", daemon.actor.pid())).unwrap().flatten();
+    let names = threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|name| name.trim_end() == "ebb-close").count()
+}
+
+#[test]
+fn files_that_do_not_let_themselves_be_closed_are_few_however_many_show_them_at_once() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let (_connection, board, granted) = register(&daemon.place, &registration("bystander")).unwrap();
+    let newcomers: Vec<_> = (0..40).map(|_| knock(&daemon).unwrap()).collect();
+    wait_for("an answer, so that all are let in", || client::answers(&daemon.place));
+    // The last who has a file is who waits for its end, and that is to be the daemon.
+    daemon.actor.signal(Signal::STOP);
+    let others: Vec<_> = newcomers
+        .iter()
+        .map(|newcomer| {
+            let (stream, other) = stubborn();
+            show(newcomer, b"nonsense", &stream, 4);
+            other
+        })
+        .collect();
+    daemon.actor.signal(Signal::CONT);
+    wait_for("eight of them", || closing(&daemon) >= 8);
+    let most = (0..100).map(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        closing(&daemon)
+    });
+    assert_eq!(most.max(), Some(8));
+    assert!(board.sit(granted.place).unwrap().is_mine());
+    // Who was not heard is given up like others who say nothing.
+    wait_for("the others' end", || newcomers.iter().all(|socket| hear(socket) == Some(0)));
+    let log = fs::read_to_string(folder.path().join("log")).unwrap();
+    assert!(
+        log.contains("was turned away: files that it has shown do not let themselves be closed"),
+        "{log}"
+    );
+    is_well(&daemon);
+    drop(others);
+}
+
+#[test]
+fn files_that_nobody_takes_hold_nobody_up() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let (talker, _, _) = register(&daemon.place, &registration("talker")).unwrap();
+    let (quiet, board, granted) = register(&daemon.place, &registration("quiet")).unwrap();
+    let silent = knock(&daemon).unwrap();
+    let others: Vec<_> = [&talker, &silent, &silent]
+        .into_iter()
+        .map(|socket| {
+            let (stream, other) = stubborn();
+            show(socket, b"nonsense", &stream, 4);
+            other
+        })
+        .collect();
+    assert!(client::answers(&daemon.place), "what a tenant sends beside a message is closed at once");
+    wait_for("the seat is free", || daemon.processes().len() == 1);
+    wait_for("the end of the connection", || hear(&silent) == Some(0));
+    assert!(client::answers(&daemon.place) && board.sit(granted.place).unwrap().is_mine());
+    drop((quiet, others));
+}
+
+#[test]
+fn many_who_show_good_files_at_once_are_all_seated() {
+    let folder = folder();
+    let daemon = Daemon::start(folder.path());
+    let good = tempfile::tempfile().unwrap();
+    let newcomers: Vec<_> = (0..100).map(|_| knock(&daemon).unwrap()).collect();
+    for newcomer in &newcomers {
+        show(newcomer, &Request::Register(registration("good")).encode(), &good, 1);
+    }
+    wait_for("all to be seated", || daemon.processes().len() == newcomers.len());
+    wait_for("the files' end", || closing(&daemon) == 0);
 }

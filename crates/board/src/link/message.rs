@@ -77,7 +77,7 @@ pub enum Reason {
     Version,
     #[error("all seats of the GPU are taken")]
     Full,
-    #[error("this user has too many connections")]
+    #[error("this user has too many connections, seats or boards")]
     TooMany,
     #[error("this user is not allowed")]
     NotAllowed,

@@ -23,5 +23,5 @@ mod thread_name;
 
 pub use descriptor::{FileIdentity, OwnDescriptor, close_in_child};
 pub use message::{Granted, Malformed, NAME_BYTES, PROGRAM_BYTES, Reason, Registration, Reply, Request};
-pub use socket::{Heard, Received, hear, receive, register, register_in_program, reply};
+pub use socket::{Heard, MappedBoard, Received, hear, receive, register, register_in_program, reply};
 pub use thread_name::{class_of_thread, thread_name};

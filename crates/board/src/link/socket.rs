@@ -13,7 +13,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
-use super::descriptor::OwnDescriptor;
+use super::descriptor::{FileIdentity, OwnDescriptor};
 use super::message::{Granted, Malformed, REPLY_BYTES, REQUEST_BYTES, Registration, Reply, Request};
 use crate::{Board, Error, Terms};
 
@@ -31,25 +31,34 @@ pub fn register(
     device: Option<BorrowedFd<'_>>,
     timeout: Nanos,
 ) -> Result<(OwnedFd, Board, Granted), Error> {
-    let (connection, board, granted) = register_in_program(socket, registration, device, timeout)?;
+    let (connection, mapped, granted) = register_in_program(socket, registration, device, None, timeout)?;
     match connection.into_owned() {
-        Some(connection) => Ok((connection, board, granted)),
+        Some(connection) => Ok((connection, mapped.board, granted)),
         None => {
             // SAFETY: nobody else has it yet.
-            unsafe { board.close() };
+            unsafe { mapped.board.close() };
             Err(Error::Taken)
         }
     }
 }
 
+/// A board that this process has mapped, and which file it is.
+#[derive(Clone, Copy)]
+pub struct MappedBoard {
+    pub board: Board,
+    file: FileIdentity,
+}
+
 /// The same in somebody else's program, which may close the connection and have its number for a file, while the daemon is
-/// waited for and later.
+/// waited for and later. A seat at a board that is `mapped` already takes no other mapping: somebody hostile can have a tenant
+/// ask for seats for hours, and a process may have only so many.
 pub fn register_in_program(
     socket: &CStr,
     registration: &Registration,
     device: Option<BorrowedFd<'_>>,
+    mapped: Option<MappedBoard>,
     timeout: Nanos,
-) -> Result<(OwnDescriptor, Board, Granted), Error> {
+) -> Result<(OwnDescriptor, MappedBoard, Granted), Error> {
     let deadline = crate::now() + timeout;
     let connection = connect(socket, deadline)?;
     send(own(&connection)?, &Request::Register(*registration).encode(), device)?;
@@ -62,6 +71,12 @@ pub fn register_in_program(
         Reply::NewTerms(_) => return Err(Error::Malformed(Malformed::Value)),
     };
     let file = packet.only_file()?;
+    let identity = FileIdentity::of(file.as_fd()).map_err(Error::Talk)?;
+    // As long as it is mapped no other file has its number.
+    if let Some(mapped) = mapped.filter(|mapped| mapped.file == identity) {
+        suits(&mapped.board, registration, &granted)?;
+        return Ok((connection, mapped, granted));
+    }
     let board = Board::open(file.as_fd())?;
     if let Err(error) = suits(&board, registration, &granted) {
         // A tenant asks again and again, and must not be left with a mapping each time.
@@ -69,7 +84,7 @@ pub fn register_in_program(
         unsafe { board.close() };
         return Err(error);
     }
-    Ok((connection, board, granted))
+    Ok((connection, MappedBoard { board, file: identity }, granted))
 }
 
 /// Whether a board is what was asked for, and has the seat that was granted.

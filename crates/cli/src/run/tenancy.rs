@@ -25,6 +25,8 @@ use super::name;
 use crate::arguments::{OnDaemonLoss, TenancyOptions};
 
 const SOCKET: &str = "EBB_SOCKET";
+/// Where the machine's daemon will be, for which the user's own makes room.
+const MACHINE_SOCKET: &str = "EBB_MACHINE_SOCKET";
 const CLASS: &str = "EBB_CLASS";
 const NAME: &str = "EBB_NAME";
 const WEIGHT: &str = "EBB_WEIGHT";
@@ -36,7 +38,8 @@ const TENANT: &str = "EBB_TENANT";
 const DOMAIN: &str = "EBB_DOMAIN";
 
 /// All that the shim reads about it.
-pub const VARIABLES: [&str; 9] = [SOCKET, CLASS, NAME, WEIGHT, PRIORITY, SLO, LOSS, TENANT, DOMAIN];
+pub const VARIABLES: [&str; 10] =
+    [SOCKET, MACHINE_SOCKET, CLASS, NAME, WEIGHT, PRIORITY, SLO, LOSS, TENANT, DOMAIN];
 
 /// What came of it.
 pub struct Joined {
@@ -76,6 +79,7 @@ pub fn join(options: &TenancyOptions, command: &[OsString]) -> Result<Joined> {
     match find(&tenant.request(), &program, &mut remarks) {
         Ok((place, answer)) => {
             settings.push((SOCKET, place.socket().into()));
+            settings.extend(next_socket(&place));
             if let Some(outlook) = &answer.outlook {
                 domain = outlook.domain.parse().unwrap_or_default();
                 settings.extend(tenant.surroundings(domain, outlook.mps_pipes.as_deref()));
@@ -95,6 +99,13 @@ pub fn join(options: &TenancyOptions, command: &[OsString]) -> Result<Joined> {
         }
     }
     Ok(Joined { settings, domain, remarks, place: found })
+}
+
+/// Where tenants of the user's own daemon go when the machine's comes. Who names a runtime folder wants the daemon in it and no
+/// other.
+fn next_socket(place: &Place) -> Option<Setting> {
+    let machine = Place::machine();
+    (!runtime::is_named() && *place != machine).then(|| (MACHINE_SOCKET, machine.socket().into()))
 }
 
 /// The daemon that answers first: that of the run around this one, the machine's, the user's own. The last is started if

@@ -51,13 +51,27 @@ impl Runtime {
 
     /// A tenant of the demo under `ebb run`, told to work until it is told to end.
     pub fn tenant(&self, name: &str, class: &str, options: &[&str]) -> Tenant {
+        self.tenant_with_work_of(class, name, class, options)
+    }
+
+    /// The same, of one class and with the work of another.
+    pub fn tenant_with_work_of(&self, work: &str, name: &str, class: &str, options: &[&str]) -> Tenant {
         let mut command = self.run(&[options, &["--class", class, "--name", name]].concat(), "tenant");
-        command.args(["--class", class, "--seed", "1", "--seconds", SECONDS]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut tenant = Tenant { name: name.to_owned(), child, lines };
-        assert_eq!(tenant.line().as_deref(), Some("ready"));
-        writeln!(tenant.child.stdin.as_mut().unwrap(), "go").unwrap();
+        command.args(["--class", work, "--seed", "1", "--seconds", SECONDS]);
+        let mut tenant = Tenant::spawn(name, command);
+        tenant.begin();
+        tenant
+    }
+
+    /// A best-effort tenant of which the daemon has heard, and which comes to the GPU when it is told to.
+    pub fn waiting_tenant(&self, name: &str) -> Tenant {
+        let mut command = self.command();
+        command.args(["run", "--device", "soft", "--name", name, "--", "sh", "-c"]);
+        command.args(["echo waiting; read word; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ebb"), "tenant"]);
+        command.args(["--driver", "libcuda.so.1", "--class", "best-effort", "--seed", "1"]);
+        command.args(["--seconds", SECONDS]);
+        let mut tenant = Tenant::spawn(name, command);
+        assert_eq!(tenant.line().as_deref(), Some("waiting"));
         tenant
     }
 
@@ -139,6 +153,28 @@ pub struct Tenant {
 }
 
 impl Tenant {
+    fn spawn(name: &str, mut command: Command) -> Tenant {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Tenant { name: name.to_owned(), child, lines }
+    }
+
+    fn tell(&mut self, word: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{word}").unwrap();
+    }
+
+    /// Waits until it has a context, and has it work.
+    fn begin(&mut self) {
+        assert_eq!(self.line().as_deref(), Some("ready"));
+        self.tell("go");
+    }
+
+    /// Has one that waits come to the GPU and work.
+    pub fn come(&mut self) {
+        self.tell("come");
+        self.begin();
+    }
+
     fn line(&mut self) -> Option<String> {
         self.lines.next().map(Result::unwrap)
     }

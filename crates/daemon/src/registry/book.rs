@@ -11,12 +11,16 @@
 //!
 //! Names are free, so one user's must not push out another's: each user has a bounded number of accounts. Where they are all in
 //! use, or ended so lately that nobody may have read how, a tenant with a further name is counted in one account that gathers
-//! the rest of its user's, `other@UID`.
+//! the rest of its user's, `other@UID`. GPUs that nobody has shown are names as well: each user has a bounded number of those that
+//! nobody else uses, and none of them takes the place of a GPU that was shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use board::{Figures, Gpu};
 use model::{Class, Nanos};
+
+use super::bounds::UNSHOWN_BOARDS_PER_USER;
+use crate::access::SeatedWith;
 
 /// For so long an account is kept without a process. A reader that comes once in a few minutes sees how it ended.
 const KEPT_FOR: Nanos = Nanos::from_millis(60 * 60 * 1_000);
@@ -29,6 +33,8 @@ const MOST_OF_USER: usize = 128;
 const KEPT_AT_LEAST: Nanos = Nanos::from_millis(5 * 60 * 1_000);
 /// More GPUs than any machine has: tenants name their GPUs themselves.
 const MOST_GPUS: usize = 64;
+/// GPUs that one user has named, nobody has shown and nobody else uses: as many as it may sit at.
+const MOST_NAMED: usize = UNSHOWN_BOARDS_PER_USER;
 
 /// Whose account it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +64,8 @@ pub struct Account {
 #[derive(Debug)]
 pub struct Page {
     began: Nanos,
+    /// Whether somebody has shown the GPU. Otherwise it may be a mere name.
+    shown: bool,
     /// By everybody, those who are forgotten too.
     pub all: Box<Figures>,
     /// GPU time of best-effort tenants, those who are forgotten too.
@@ -78,14 +86,19 @@ impl Book {
         self.pages.iter()
     }
 
-    /// A process begins to count for an account: its owner's own, or the one that gathers those of its user.
+    /// A process begins to count for an account: its owner's own, or the one that gathers those of its user. With whom it may be
+    /// seated says whether the GPU was shown.
     #[must_use]
-    pub fn open(&mut self, gpu: Gpu, owner: &Owner, now: Nanos) -> Owner {
+    pub fn open(&mut self, gpu: Gpu, with: SeatedWith, owner: &Owner, now: Nanos) -> Owner {
         self.forget(now);
-        self.make_room(gpu);
+        let shown = with == SeatedWith::Everybody;
+        if !self.pages.contains_key(&gpu) {
+            self.make_room(shown, owner.user);
+        }
         let known = |page: &Page| page.accounts.contains_key(owner);
         let own = self.pages.get(&gpu).is_some_and(known) || self.has_room_for(owner.user, now);
         let page = self.pages.entry(gpu).or_insert_with(|| Page::new(now));
+        page.shown |= shown;
         page.gathered += u64::from(!own);
         let owner = if own { owner.clone() } else { owner.gathered() };
         page.account(&owner, now).processes += 1;
@@ -171,17 +184,40 @@ impl Book {
         self.pages.get_mut(&gpu).is_some_and(|page| page.accounts.remove(&owner).is_some())
     }
 
-    /// For one more GPU, at the cost of one on which there is nobody.
-    fn make_room(&mut self, gpu: Gpu) {
-        if self.pages.len() < MOST_GPUS || self.pages.contains_key(&gpu) {
-            return;
+    /// For one more GPU, at the cost of those on which there is nobody. A user who names one more gives one of its own for it.
+    fn make_room(&mut self, shown: bool, user: u32) {
+        let users = self.pages.values().filter(|page| page.is_named_only_by(user)).count();
+        if !shown && users >= MOST_NAMED {
+            self.remove_first(|_, page| page.is_named_only_by(user).then_some(0));
         }
-        let empty = |page: &Page| page.accounts.values().all(|account| account.processes == 0);
-        let last = |page: &Page| page.accounts.values().map(|account| account.ended).max();
-        let oldest = self.pages.iter().filter(|(_, page)| empty(page)).min_by_key(|(_, page)| last(page));
-        if let Some(gpu) = oldest.map(|(gpu, _)| *gpu) {
-            self.pages.remove(&gpu);
+        while self.pages.len() >= MOST_GPUS {
+            // Names first, and those of who has most of them.
+            let named = self.named();
+            let by_names = |_: &Gpu, page: &Page| (!page.shown).then(|| usize::MAX - page.names(&named));
+            let removed =
+                self.remove_first(by_names) || shown && self.remove_first(|_, page| page.shown.then_some(0));
+            if !removed {
+                return;
+            }
         }
+    }
+
+    /// How many GPUs that nobody has shown each user has accounts on.
+    fn named(&self) -> BTreeMap<u32, usize> {
+        let mut named = BTreeMap::new();
+        for page in self.pages.values().filter(|page| !page.shown) {
+            page.users().into_iter().for_each(|user| *named.entry(user).or_default() += 1);
+        }
+        named
+    }
+
+    /// Of the pages on which there is nobody and that have a rank, removes the one of the lowest that ended first. Whether there was
+    /// one.
+    fn remove_first(&mut self, rank: impl Fn(&Gpu, &Page) -> Option<usize>) -> bool {
+        let empty = self.pages.iter().filter(|(_, page)| page.is_empty());
+        let ranked = empty.filter_map(|(gpu, page)| Some((rank(gpu, page)?, page.last(), *gpu)));
+        let first = ranked.min().map(|(_, _, gpu)| gpu);
+        first.is_some_and(|gpu| self.pages.remove(&gpu).is_some())
     }
 }
 
@@ -189,12 +225,37 @@ impl Page {
     fn new(now: Nanos) -> Page {
         Page {
             began: now,
+            shown: false,
             all: Box::new(Figures::NONE),
             harvested: Nanos::ZERO,
             idle: Nanos::ZERO,
             gathered: 0,
             accounts: BTreeMap::new(),
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.accounts.values().all(|account| account.processes == 0)
+    }
+
+    /// When the last of its processes ended.
+    fn last(&self) -> Option<Nanos> {
+        self.accounts.values().map(|account| account.ended).max()
+    }
+
+    fn users(&self) -> BTreeSet<u32> {
+        self.accounts.keys().map(|owner| owner.user).collect()
+    }
+
+    fn is_named_only_by(&self, user: u32) -> bool {
+        !self.shown && !self.accounts.is_empty() && self.accounts.keys().all(|owner| owner.user == user)
+    }
+
+    /// How many names those have who use this one: the fewest that any of them has, so that nobody makes a name of somebody else's
+    /// one of many by using it.
+    fn names(&self, named: &BTreeMap<u32, usize>) -> usize {
+        let each = self.users().into_iter().filter_map(|user| named.get(&user).copied());
+        each.min().unwrap_or(usize::MAX)
     }
 
     /// The account of an owner, made where there is none.
@@ -223,6 +284,7 @@ mod tests {
     use super::*;
 
     const GPU: Gpu = Gpu([7; 16]);
+    const SHOWN: SeatedWith = SeatedWith::Everybody;
 
     fn owner(name: &str, user: u32) -> Owner {
         Owner { name: name.to_owned(), user, class: Class::BestEffort }
@@ -238,7 +300,7 @@ mod tests {
 
     /// A tenant that comes and goes.
     fn pass(book: &mut Book, gpu: Gpu, name: &str, user: u32, now: Nanos) {
-        let counts_for = book.open(gpu, &owner(name, user), now);
+        let counts_for = book.open(gpu, SHOWN, &owner(name, user), now);
         book.enter(gpu, &counts_for, &gpu_time(1));
         book.close(gpu, &counts_for, now);
     }
@@ -265,9 +327,13 @@ mod tests {
         (0..MOST_OF_USER as u64)
             .for_each(|number| pass(&mut book, GPU, &format!("n{number:03}"), 5, at(number)));
         let late = at(KEPT_AT_LEAST.0 / 1_000_000_000);
-        assert_eq!(book.open(GPU, &owner("new", 5), late).name, "new", "the first has ended long enough ago");
-        assert_eq!(book.open(GPU, &owner("newer", 5), late).name, "other@5", "the second has not");
-        assert_eq!(book.open(GPU, &owner("n001", 5), late).name, "n001", "who comes again is known");
+        assert_eq!(
+            book.open(GPU, SHOWN, &owner("new", 5), late).name,
+            "new",
+            "the first has ended long enough ago"
+        );
+        assert_eq!(book.open(GPU, SHOWN, &owner("newer", 5), late).name, "other@5", "the second has not");
+        assert_eq!(book.open(GPU, SHOWN, &owner("n001", 5), late).name, "n001", "who comes again is known");
         let page = book.pages().next().unwrap().1;
         assert!(!labels(&book).contains(&"n000"));
         assert_eq!(
@@ -288,7 +354,7 @@ mod tests {
     fn who_comes_again_goes_on_with_its_account() {
         let (mut book, train) = (Book::default(), owner("train", 5));
         for start in [0, 10] {
-            let _ = book.open(GPU, &train, at(start));
+            let _ = book.open(GPU, SHOWN, &train, at(start));
             book.enter(GPU, &train, &gpu_time(3));
             book.close(GPU, &train, at(start + 5));
         }
@@ -301,7 +367,7 @@ mod tests {
     #[test]
     fn who_ended_long_ago_is_forgotten_and_its_gpu_remembers() {
         let (mut book, train) = (Book::default(), owner("train", 5));
-        let _ = book.open(GPU, &train, at(0));
+        let _ = book.open(GPU, SHOWN, &train, at(0));
         book.enter(GPU, &train, &gpu_time(3));
         book.look(at(1_000_000));
         assert_eq!(labels(&book), ["train"], "who is there is not forgotten");
@@ -314,11 +380,11 @@ mod tests {
     #[test]
     fn two_users_do_not_share_a_name_nor_take_anothers() {
         let mut book = Book::default();
-        let _ = book.open(GPU, &owner("train", 5), at(0));
-        let _ = book.open(GPU, &owner("train@6", 7), at(0));
-        let _ = book.open(GPU, &owner("train", 6), at(0));
+        let _ = book.open(GPU, SHOWN, &owner("train", 5), at(0));
+        let _ = book.open(GPU, SHOWN, &owner("train@6", 7), at(0));
+        let _ = book.open(GPU, SHOWN, &owner("train", 6), at(0));
         let latency = Owner { class: Class::Latency, ..owner("train", 5) };
-        let _ = book.open(GPU, &latency, at(0));
+        let _ = book.open(GPU, SHOWN, &latency, at(0));
         let mut found = labels(&book);
         found.sort_unstable();
         assert_eq!(found, ["train", "train", "train@6", "train@6@6"]);
@@ -327,7 +393,7 @@ mod tests {
     #[test]
     fn no_more_are_kept_than_there_is_room_for() {
         let mut book = Book::default();
-        let _ = book.open(GPU, &owner("there", 5), at(0));
+        let _ = book.open(GPU, SHOWN, &owner("there", 5), at(0));
         for number in 0..2 * MOST_ACCOUNTS as u64 {
             // Many users, each with few.
             pass(&mut book, GPU, &format!("{number:05}"), 10 + number as u32 / 100, at(number));
@@ -342,10 +408,62 @@ mod tests {
         assert!(book.pages().any(|(gpu, _)| *gpu == GPU), "where somebody is");
     }
 
+    /// Who names GPUs that nobody has shown. Names of one user are all of one kind, and its numbers make them.
+    fn invent(book: &mut Book, user: u8, numbers: std::ops::Range<u8>, now: Nanos) {
+        for number in numbers {
+            let gpu = Gpu([0xee, user, number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            let counts_for = book.open(gpu, SeatedWith::OwnUser, &owner("x", user.into()), now);
+            book.close(gpu, &counts_for, now);
+        }
+    }
+
+    #[test]
+    fn names_that_users_make_up_do_not_push_out_gpus_that_were_shown() {
+        let mut book = Book::default();
+        let real: Vec<Gpu> = (0..8).map(|number| Gpu([number; 16])).collect();
+        real.iter().for_each(|gpu| pass(&mut book, *gpu, "train", 9, at(0)));
+        // A name of somebody who has few.
+        invent(&mut book, 100, 0..1, at(0));
+        invent(&mut book, 5, 0..200, at(1));
+        let named = |book: &Book, user: u8| {
+            book.pages()
+                .filter(|(gpu, _)| gpu.0[..2] == [0xee, user])
+                .map(|(gpu, _)| gpu.0[2])
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            named(&book, 5),
+            (200 - MOST_NAMED as u8..200).collect::<Vec<_>>(),
+            "the newest of its own"
+        );
+        (6..40).for_each(|user| invent(&mut book, user, 0..200, at(2)));
+        assert_eq!(book.pages().count(), MOST_GPUS);
+        assert!(real.iter().all(|gpu| book.pages().any(|(other, _)| other == gpu)));
+        assert_eq!(named(&book, 100), [0], "others have more");
+        // A GPU that is shown takes the place of a name, also of the last one.
+        (8..80).for_each(|number| pass(&mut book, Gpu([number; 16]), "train", 9, at(3)));
+        assert_eq!(book.pages().count(), MOST_GPUS);
+        assert!(book.pages().all(|(gpu, page)| page.shown && gpu.0[0] != 0xee));
+        invent(&mut book, 5, 0..200, at(4));
+        assert_eq!(book.pages().filter(|(_, page)| page.shown).count(), MOST_GPUS);
+        assert_eq!(named(&book, 5).len(), 1, "no more than was there last");
+    }
+
+    #[test]
+    fn a_name_that_is_used_by_somebody_else_is_not_one_of_its_inventor() {
+        let (mut book, shared) = (Book::default(), Gpu([3; 16]));
+        for user in [5, 6] {
+            let counts_for = book.open(shared, SeatedWith::OwnUser, &owner("train", user), at(0));
+            book.close(shared, &counts_for, at(0));
+        }
+        invent(&mut book, 5, 0..200, at(1));
+        assert!(book.pages().any(|(gpu, _)| *gpu == shared), "its other user has counted there");
+    }
+
     #[test]
     fn idle_time_never_goes_back() {
         let (mut book, train) = (Book::default(), owner("train", 5));
-        let _ = book.open(GPU, &train, at(0));
+        let _ = book.open(GPU, SHOWN, &train, at(0));
         book.look(at(10));
         book.enter(GPU, &train, &gpu_time(8));
         for (now, idle) in [(11, 10), (18, 10), (20, 12)] {

@@ -5,7 +5,7 @@
 //!
 //! A tenant is a number that its processes bring along, together with the user they run as: nobody joins a tenant of
 //! somebody else by saying its number. Changes made to a tenant while it runs, a pause say, hold for the processes that it
-//! starts later, and are forgotten when the last of them and the process that began it are gone.
+//! starts later, and are forgotten a while after the last of them and the process that began it are gone.
 //!
 //! * `change`: tenants by name, and what an admin may do to them; `remembered`: what the next daemon must know of that
 //! * `bounds`: how much of boards and seats one user may have
@@ -49,6 +49,7 @@ use crate::{Choice, Configuration, Metrics};
 use book::Book;
 pub use fate::Fate;
 pub use insight::sentence;
+use remembered::Kept;
 
 /// How long the board of a GPU stays when nobody sits at it.
 const EMPTY_FOR: Nanos = Nanos::from_millis(30_000);
@@ -80,6 +81,8 @@ struct Tenant {
     wish: Wish,
     /// Seats and guests.
     members: usize,
+    /// Until when it was waited for, if it has come back.
+    awaited: Nanos,
 }
 
 /// One process at one GPU.
@@ -121,6 +124,8 @@ pub enum End {
 struct Table {
     board: Board,
     file: OwnedFd,
+    /// With whom those who sit here may be seated, which says whether any of them has shown the GPU. They may sit apart all the same.
+    with: SeatedWith,
     seats: usize,
     empty_since: Nanos,
     controller: Controller,
@@ -162,8 +167,8 @@ pub struct Registry {
     tables: BTreeMap<BoardKey, Table>,
     sittings: BTreeMap<Ticket, Sitting>,
     tenants: BTreeMap<TenantKey, Tenant>,
-    /// What the daemon before this one had changed about tenants that have not come back yet.
-    remembered: BTreeMap<TenantKey, Wish>,
+    /// What was changed about tenants that are not here, and may come back.
+    remembered: BTreeMap<TenantKey, Kept>,
     /// What was changed about tenants is not written down yet.
     changed: bool,
     /// Seats whose occupants have to be told of other terms.
@@ -260,7 +265,7 @@ impl Registry {
     ) -> Result<(Ticket, Granted), Reason> {
         let apart = with == SeatedWith::OwnUser || self.configuration.board_per_user;
         let key = BoardKey { gpu: registration.gpu, user: apart.then_some(peer.user) };
-        self.table(key)?;
+        self.table(key, with)?;
         self.may_sit(key, peer.user)?;
         let Registration { class, weight, priority, slo, memory, .. } = *registration;
         let asked = Terms { class, weight, priority, slo, memory, paused: false };
@@ -283,7 +288,7 @@ impl Registry {
         };
         let table = self.tables.get_mut(&key).expect("it was found or made above");
         let Some(place) = table.board.take(&occupant) else {
-            self.forget(tenant);
+            self.forget(tenant, board::now());
             return Err(Reason::Full);
         };
         table.seats += 1;
@@ -307,7 +312,7 @@ impl Registry {
             asked,
             granted: terms,
             lowered,
-            account: self.book.open(registration.gpu, &owner, board::now()),
+            account: self.book.open(registration.gpu, with, &owner, board::now()),
             counted: Box::new(Figures::NONE),
             pending: 0,
             had: Nanos::ZERO,
@@ -345,28 +350,7 @@ impl Registry {
             table.empty_since = now;
         }
         self.departed = true;
-        self.forget(sitting.tenant);
-    }
-
-    /// Counts a member of a tenant, who keeps what is known about it.
-    pub fn expect(&mut self, user: u32, claimed: u64) -> TenantKey {
-        let key = TenantKey { user, claimed };
-        if !self.tenants.contains_key(&key) {
-            let number = self.free_number(claimed);
-            let wish = self.remembered.remove(&key).unwrap_or_default();
-            self.tenants.insert(key, Tenant { number, wish, members: 0 });
-        }
-        self.tenants.get_mut(&key).expect("it is there or was just put there").members += 1;
-        key
-    }
-
-    pub fn forget(&mut self, key: TenantKey) {
-        let Some(tenant) = self.tenants.get_mut(&key) else { return };
-        tenant.members -= 1;
-        if tenant.members == 0 {
-            self.changed |= tenant.wish != Wish::default();
-            self.tenants.remove(&key);
-        }
+        self.forget(sitting.tenant, now);
     }
 
     /// The terms that occupants of seats have to be told, each once and the newest only.
@@ -486,15 +470,19 @@ impl Registry {
         let Some(sitting) = self.sittings.get_mut(&ticket) else { return };
         let now = board::now();
         let after = book::Owner { name: sitting.name.clone(), user: sitting.user, class };
+        let with = self.tables.get(&sitting.board).map_or(SeatedWith::OwnUser, |table| table.with);
         self.book.close(sitting.board.gpu, &sitting.account, now);
-        sitting.account = self.book.open(sitting.board.gpu, &after, now);
+        sitting.account = self.book.open(sitting.board.gpu, with, &after, now);
     }
 
-    fn table(&mut self, key: BoardKey) -> Result<(), Reason> {
-        if self.tables.contains_key(&key) {
+    fn table(&mut self, key: BoardKey, with: SeatedWith) -> Result<(), Reason> {
+        if let Some(table) = self.tables.get_mut(&key) {
+            if with == SeatedWith::Everybody {
+                table.with = with;
+            }
             return Ok(());
         }
-        self.may_have_board(key)?;
+        self.may_have_board(key, with)?;
         let gpu = key.gpu;
         let policy = self.configuration.policy_of(gpu);
         let settings = policy.settings(self.configuration.token);
@@ -506,6 +494,7 @@ impl Registry {
             Table {
                 board,
                 file,
+                with,
                 seats: 0,
                 empty_since: board::now(),
                 controller,
@@ -514,17 +503,6 @@ impl Registry {
             },
         );
         Ok(())
-    }
-
-    /// The number a tenant claims, or another one where it is taken.
-    fn free_number(&self, claimed: u64) -> u64 {
-        let taken = |number: u64| self.tenants.values().any(|tenant| tenant.number == number);
-        let mut number = claimed;
-        while number == 0 || taken(number) {
-            // Any walk that meets all numbers does.
-            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        }
-        number
     }
 }
 

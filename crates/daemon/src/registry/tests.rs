@@ -3,20 +3,20 @@ use crate::configuration::{Ceiling, Rule, Scope, Subject};
 use crate::report::State;
 use model::Bytes;
 
-const GPU: Gpu = Gpu([7; 16]);
+pub(super) const GPU: Gpu = Gpu([7; 16]);
 const EVERYBODYS: BoardKey = BoardKey { gpu: GPU, user: None };
 
-fn registry(rules: &[Rule]) -> Registry {
+pub(super) fn registry(rules: &[Rule]) -> Registry {
     let mut configuration = Configuration::plain(Scope::User, 1000);
     configuration.ceilings.rules = rules.to_vec();
     Registry::new(configuration, 0xabcd, "/here".into())
 }
 
-fn peer(user: u32, pid: i32) -> Peer {
+pub(super) fn peer(user: u32, pid: i32) -> Peer {
     Peer { user, groups: vec![user], pid: rustix::process::Pid::from_raw(pid), life: None }
 }
 
-fn registration(tenant: u64, name: &str) -> Registration {
+pub(super) fn registration(tenant: u64, name: &str) -> Registration {
     Registration { name: board::Label::new(name.as_bytes()), ..Registration::new(GPU, tenant) }
 }
 
@@ -24,7 +24,7 @@ fn low() -> Ceiling {
     Ceiling { class: Class::BestEffort, weight: 2, priority: 0 }
 }
 
-fn process(registry: &Registry, pid: u32) -> crate::report::Process {
+pub(super) fn process(registry: &Registry, pid: u32) -> crate::report::Process {
     let report = registry.report(board::now());
     report.gpus[0].processes.iter().find(|process| process.pid == pid).unwrap().clone()
 }
@@ -121,24 +121,6 @@ fn who_is_meant_must_be_clear_or_nothing_changes() {
 }
 
 #[test]
-fn what_is_known_of_a_tenant_goes_with_its_last_member() {
-    let mut registry = registry(&[]);
-    let guest = registry.expect(5, 1);
-    let (seat, _) =
-        registry.register(&peer(5, 50), &registration(1, "train"), SeatedWith::Everybody).unwrap();
-    registry.change("train", Wish { paused: Some(true), ..Wish::default() }).unwrap();
-    registry.leave(seat, End::Gone, board::now());
-    let (seat, _) =
-        registry.register(&peer(5, 51), &registration(1, "train"), SeatedWith::Everybody).unwrap();
-    assert_eq!(process(&registry, 51).state, State::Paused, "its first process lives and may start others");
-    registry.leave(seat, End::Gone, board::now());
-    registry.forget(guest);
-    registry.register(&peer(5, 52), &registration(1, "train"), SeatedWith::Everybody).unwrap();
-    assert_eq!(process(&registry, 52).state, State::Idle);
-    assert_eq!(registry.tenants.len(), 1);
-}
-
-#[test]
 fn another_configuration_holds_for_those_who_are_there() {
     let mut registry = registry(&[]);
     let claim = Registration { class: Class::Latency, ..registration(1, "serve") };
@@ -152,43 +134,6 @@ fn another_configuration_holds_for_those_who_are_there() {
     assert_eq!(registry.report(board::now()).gpus[0].settings.quantum_ns, 77_000_000);
     registry.configure(Configuration::plain(Scope::User, 1000));
     assert_eq!(process(&registry, 50).class, "latency");
-}
-
-#[test]
-fn seats_are_bounded_and_come_back() {
-    let mut registry = registry(&[]);
-    let mut tickets = Vec::new();
-    for pid in 1.. {
-        match registry.register(&peer(1000, pid), &registration(1, "many"), SeatedWith::Everybody) {
-            Ok((ticket, _)) => tickets.push(ticket),
-            Err(reason) => {
-                assert_eq!(reason, Reason::Full);
-                break;
-            }
-        }
-    }
-    assert_eq!(tickets.len(), board::SEATS);
-    registry.leave(tickets[3], End::Gone, board::now());
-    registry.register(&peer(1000, 4000), &registration(1, "many"), SeatedWith::Everybody).unwrap();
-    assert_eq!(process(&registry, 4000).seat, 3);
-}
-
-#[test]
-fn boards_are_bounded_and_go_when_nobody_sits_there() {
-    let mut registry = registry(&[]);
-    let begin = board::now();
-    let at = |gpu: u8| Registration { gpu: Gpu([gpu; 16]), ..registration(1, "greedy") };
-    let tickets: Vec<_> = (0..64)
-        .map(|gpu| registry.register(&peer(5, 50), &at(gpu), SeatedWith::Everybody).unwrap().0)
-        .collect();
-    assert_eq!(registry.register(&peer(5, 50), &at(64), SeatedWith::Everybody).unwrap_err(), Reason::TooMany);
-    tickets[1..].iter().for_each(|ticket| registry.leave(*ticket, End::Gone, begin));
-    registry.clear_tables(begin);
-    assert_eq!(registry.tables.len(), 64, "who comes back soon finds its board");
-    assert_eq!(registry.next_clearance(), Some(begin + EMPTY_FOR));
-    registry.clear_tables(begin + EMPTY_FOR);
-    assert_eq!(registry.tables.len(), 1);
-    assert_eq!(registry.next_clearance(), None);
 }
 
 /// A latency tenant with pid 50 and a best-effort one with pid 60, and their seats.
@@ -535,30 +480,6 @@ fn what_a_tenant_writes_over_its_board_is_put_back_and_told() {
 }
 
 #[test]
-fn one_user_leaves_seats_and_boards_to_others() {
-    let mut registry = registry(&[]);
-    let mut take = |user: u32, with: SeatedWith, gpu: Gpu| {
-        let claim = Registration { gpu, ..registration(u64::from(user), "greedy") };
-        (1..).map_while(|pid| registry.register(&peer(user, pid), &claim, with).ok()).count()
-    };
-    assert_eq!(take(5, SeatedWith::Everybody, GPU), board::SEATS / 2);
-    assert_eq!(
-        take(6, SeatedWith::Everybody, GPU),
-        board::SEATS / 4,
-        "the rest is for those who have hardly any"
-    );
-    let others: usize = (7..20).map(|user| take(user, SeatedWith::Everybody, GPU)).sum();
-    assert_eq!(others, board::SEATS / 4);
-    // A name that somebody has made up is a board for itself, and of those it has few.
-    let invented = |number: u8| Gpu([number; 16]);
-    let mut boards =
-        |user: u32| (100..200).filter(|gpu| take(user, SeatedWith::OwnUser, invented(*gpu)) > 0).count();
-    assert_eq!(boards(5), 16);
-    assert_eq!(boards(6), 16, "however many others have");
-    assert_eq!(take(0, SeatedWith::Everybody, invented(99)), board::SEATS, "root's are not counted");
-}
-
-#[test]
 fn who_cannot_be_seated_with_others_has_a_board_of_its_own() {
     let mut registry = registry(&[]);
     let mut seat = |user, pid, with| {
@@ -598,32 +519,4 @@ fn occupants_are_told_of_other_terms_once_and_of_the_newest() {
     registry.change("train", Wish { paused: Some(true), ..Wish::default() }).unwrap();
     registry.leave(ticket, End::Gone, board::now());
     assert_eq!(registry.take_untold(), []);
-}
-
-#[test]
-fn what_an_admin_changed_outlives_a_seat_and_a_daemon() {
-    let mut first = registry(&[]);
-    let (ticket, _) = first.register(&peer(5, 50), &registration(1, "train"), SeatedWith::Everybody).unwrap();
-    assert_eq!(first.take_changes(board::now()), None);
-    let wish = Wish { class: Some(Class::Latency), memory: Some(Some(Bytes(1))), ..Wish::default() };
-    first.change("train", wish).unwrap();
-    // It lost its seat, asks for another with what it wanted in the beginning, and only then lets go of the first.
-    let (again, granted) =
-        first.register(&peer(5, 50), &registration(1, "train"), SeatedWith::Everybody).unwrap();
-    first.leave(ticket, End::Gone, board::now());
-    assert_eq!((granted.terms.class, granted.terms.memory), (Class::Latency, Some(Bytes(1))));
-    let kept = first.take_changes(board::now()).unwrap();
-    let mut second = registry(&[]);
-    second.remember(kept.clone());
-    let (_, granted) =
-        second.register(&peer(5, 50), &registration(1, "train"), SeatedWith::Everybody).unwrap();
-    assert_eq!(granted.terms.class, Class::Latency);
-    let other = second.register(&peer(6, 50), &registration(1, "train"), SeatedWith::Everybody).unwrap().1;
-    assert_eq!(other.terms.class, Class::BestEffort, "another user's tenant of that number is another");
-    first.leave(again, End::Gone, board::now());
-    assert_eq!(first.take_changes(board::now()), Some(BTreeMap::new()), "it is forgotten with its tenant");
-    let mut third = registry(&[]);
-    third.remember(kept);
-    let late = board::now() + Nanos::from_millis(3_600_000);
-    assert_eq!(third.take_changes(late), Some(BTreeMap::new()), "nobody came back");
 }

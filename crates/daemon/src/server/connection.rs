@@ -4,7 +4,7 @@
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 
 use board::Terms;
 use board::link::{self, Reply};
@@ -17,8 +17,11 @@ use crate::peer::Peer;
 use crate::registry::Ticket;
 use crate::request;
 
-/// Descriptors that may come with a message. One is expected; what goes beyond this is closed by the kernel.
-const FILES: usize = 4;
+/// Room beside a message for one descriptor and no more: the kernel fills what there is, and takes back what goes beyond.
+#[repr(align(8))]
+struct RoomForOne([MaybeUninit<u8>; ONE]);
+
+const ONE: usize = size_of::<libc::cmsghdr>() + size_of::<RawFd>();
 
 /// What goes into one message of a long answer.
 const PIECE: usize = 1 << 15;
@@ -105,13 +108,13 @@ impl Connection {
         told
     }
 
-    /// Receives what is there, up to one message, and the files that come with it. Nobody has a reason to send any but who
+    /// Receives what is there, up to one message, and the file that comes with it. Nobody has a reason to send any but who
     /// registers; from all others the kernel takes them back before they are ours.
-    pub fn hear(&self) -> (Heard, Vec<OwnedFd>) {
+    pub fn hear(&self) -> (Heard, Option<OwnedFd>) {
         let mut buffer = [0; request::LONGEST + 1];
-        let mut files = Vec::new();
+        let mut file = None;
         let received = match self.stage {
-            Stage::Newcomer => self.receive(&mut buffer, &mut files),
+            Stage::Newcomer => self.receive(&mut buffer, &mut file),
             _ => rustix::net::recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT).map(|(length, _)| length),
         };
         let heard = match received {
@@ -121,12 +124,12 @@ impl Connection {
             Err(Errno::AGAIN | Errno::INTR) => Heard::Nothing,
             Err(_) => Heard::End,
         };
-        (heard, files)
+        (heard, file)
     }
 
-    fn receive(&self, buffer: &mut [u8], files: &mut Vec<OwnedFd>) -> Result<usize, Errno> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
-        let mut beside = RecvAncillaryBuffer::new(&mut space);
+    fn receive(&self, buffer: &mut [u8], file: &mut Option<OwnedFd>) -> Result<usize, Errno> {
+        let mut space = RoomForOne([MaybeUninit::uninit(); ONE]);
+        let mut beside = RecvAncillaryBuffer::new(&mut space.0);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let mut slices = [IoSliceMut::new(buffer)];
         let received = rustix::net::recvmsg(&self.socket, &mut slices, &mut beside, flags)?;
@@ -134,7 +137,7 @@ impl Connection {
             RecvAncillaryMessage::ScmRights(files) => Some(files),
             _ => None,
         });
-        files.extend(rights.flatten());
+        *file = rights.flatten().next();
         Ok(received.bytes)
     }
 

@@ -10,6 +10,8 @@ use rustix::net::SocketType;
 
 use super::endpoint::Serve;
 use super::limits::Limits;
+use super::machine_watch::MachineWatch;
+use super::nudge::Nudge;
 use super::signals::Signals;
 use super::standing::{Standing, unix_time};
 use super::{BTreeMap, Server};
@@ -39,6 +41,8 @@ pub struct Options {
     pub idle: Option<Duration>,
     /// Should there be another daemon, waits for it to end, and is content if it serves.
     pub patient: bool,
+    /// Ends when the machine's daemon comes.
+    pub makes_room: bool,
     /// Should there be another daemon, takes its place, whoever its tenants are. One that was started on demand and has none is
     /// replaced in any case.
     pub replace: bool,
@@ -106,7 +110,11 @@ pub fn serve(options: &Options) -> Result<Outcome, Error> {
     let serves = format!("serves in {}", place.folder().display());
     server.log.say(&serves);
     server.manager.ready(&serves);
-    let reason = server.run(options.idle.map(Nanos::from))?;
+    server.machine_watch = options.makes_room.then(MachineWatch::new);
+    let reason = server.run(options.idle.map(Nanos::from));
+    // Nor may anybody hold up the end.
+    server.nudge.begin();
+    let reason = reason?;
     server.manager.stopping();
     server.log.say(reason);
     Ok(Outcome::Served)
@@ -215,11 +223,13 @@ impl Server {
             survey_due: Nanos::ZERO,
             cards: None,
             access: GpuAccess::new(place.folder().to_owned()),
-            disposal: FileDisposal::default(),
+            disposal: FileDisposal::new()?,
             traces: Traces::new(place.folder().join("traces")),
             manager: Manager::here(),
             on_demand: false,
+            machine_watch: None,
             told_to_end: false,
+            nudge: Nudge::new()?,
         })
     }
 
@@ -236,6 +246,10 @@ impl Server {
                 return Ok("ends, as an admin wants it to");
             }
             let now = board::now();
+            let domain = self.registry.domain();
+            if self.machine_watch.as_mut().is_some_and(|watch| watch.has_come(domain, now)) {
+                return Ok("ends, to make room for the machine's daemon");
+            }
             if !self.registry.is_empty() || !self.guests.is_empty() || !self.connections.is_empty() {
                 busy = now;
             }

@@ -7,16 +7,18 @@
 //!
 //! * `connection`: one peer
 //! * `service`: what is done for it
-//! * `limits`: how much anybody may take
+//! * `limits`: how much anybody may take; `nudge`: nobody holds it up with a file
 //! * `endpoint`: where metrics and the dashboard are served
 //! * `signals`: TERM and INT end it, HUP makes it read its configuration again
 //! * `standing`: the configuration in force; `watch`: hearing of it when its files change
-//! * `lifetime`: how a daemon comes to be the only one in its folder, and when it ends
+//! * `lifetime`: how a daemon comes to be the only one in its folder, and when it ends; `machine_watch`: for whom it does
 
 mod connection;
 mod endpoint;
 mod lifetime;
 mod limits;
+mod machine_watch;
+mod nudge;
 mod service;
 mod signals;
 mod standing;
@@ -42,6 +44,8 @@ use crate::traces::Traces;
 use crate::{Error, Place, Scope};
 use connection::Connection;
 use limits::Limits;
+use machine_watch::MachineWatch;
+use nudge::Nudge;
 use signals::Signals;
 use standing::Standing;
 
@@ -66,6 +70,8 @@ enum Watched {
     Guest(u64),
     /// What becomes of MPS.
     Shared,
+    /// A file that somebody has shown is closed.
+    Disposal,
     /// Somebody asks for metrics.
     Desk,
     /// Somebody looks at the dashboard.
@@ -110,13 +116,17 @@ struct Server {
     manager: Manager,
     /// It would end by itself, without tenants.
     on_demand: bool,
+    machine_watch: Option<MachineWatch>,
     told_to_end: bool,
+    /// The last, so that it is there while connections end with the server.
+    nudge: Nudge,
 }
 
 impl Server {
     /// One round: waits at most until `until`, and does what there is to do. `false` when it should end.
     fn round(&mut self, until: Option<Nanos>) -> Result<bool, Error> {
         let ready = self.wait(until)?;
+        self.nudge.begin();
         let now = board::now();
         let mut go_on = true;
         for (watched, flags) in ready {
@@ -129,6 +139,7 @@ impl Server {
                 Watched::Life(key) => self.drop_connection(key, End::Gone),
                 Watched::Guest(key) => self.drop_guest(key),
                 Watched::Shared => self.hear_of_mps(now),
+                Watched::Disposal => self.disposal.take_ring(),
                 Watched::Desk => self.observe(now),
                 Watched::Gallery => self.show(now),
             }
@@ -136,7 +147,7 @@ impl Server {
         let late = |connection: &Connection| connection.deadline.is_some_and(|deadline| deadline <= now);
         let late: Vec<_> =
             self.connections.iter().filter(|(_, one)| late(one)).map(|(key, _)| *key).collect();
-        late.into_iter().for_each(|key| self.drop_connection(key, End::Gone));
+        late.into_iter().for_each(|key| self.give_up(key));
         self.manager.show_life(now);
         self.reload_if_due(now);
         self.serve_metrics_if_due(now);
@@ -148,6 +159,7 @@ impl Server {
         self.look_for_late(now);
         self.tell_terms();
         self.keep_changes(now);
+        self.nudge.pause();
         Ok(go_on)
     }
 
@@ -170,6 +182,7 @@ impl Server {
         let of_others =
             self.closed_until.into_iter().chain(self.manager.next_sign()).chain(self.standing.due());
         let of_others = of_others.chain(self.metrics_trial.map(|trial| trial.at));
+        let of_others = of_others.chain(self.registry.next_forgetting());
         deadlines.chain(of_others).chain(of_tables).min()
     }
 
@@ -199,6 +212,7 @@ impl Server {
             (Watched::Reload, PollFd::new(&self.signals.reload, PollFlags::IN)),
             (Watched::Desk, PollFd::new(&self.desk, PollFlags::IN)),
             (Watched::Gallery, PollFd::new(&self.gallery, PollFlags::IN)),
+            (Watched::Disposal, PollFd::new(&self.disposal, PollFlags::IN)),
         ];
         let files = self.standing.watch();
         list.extend(files.map(|watch| (Watched::Files, PollFd::new(watch, PollFlags::IN))));
@@ -207,8 +221,9 @@ impl Server {
             list.push((Watched::Admins, PollFd::new(&self.admins, PollFlags::IN)));
         }
         for (key, connection) in &self.connections {
-            let socket = PollFd::new(&connection.socket, connection.interest());
-            list.push((Watched::Connection(*key), socket));
+            let interest =
+                if self.must_wait(connection) { PollFlags::empty() } else { connection.interest() };
+            list.push((Watched::Connection(*key), PollFd::new(&connection.socket, interest)));
             let life = connection.peer.life.as_ref();
             list.extend(life.map(|life| (Watched::Life(*key), PollFd::new(life, PollFlags::IN))));
         }

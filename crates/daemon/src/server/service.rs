@@ -70,7 +70,6 @@ impl Server {
         let of_user = || self.connections.values().filter(|connection| connection.peer.user == peer.user);
         let new = of_user().filter(|connection| !matches!(connection.stage, Stage::Seated(_))).count();
         let room = self.connections.len() < all
-            && !self.disposal.is_behind(peer.user)
             && new < self.limits.newcomers
             && (trusted || of_user().count() < self.limits.per_user);
         if room { Ok(()) } else { Err("it has too many connections, or there are too many in all") }
@@ -81,7 +80,33 @@ impl Server {
         user == 0 || user == rustix::process::geteuid().as_raw()
     }
 
+    /// Whether a connection is not heard for the moment, because with what it says may come one more file of a user whose files
+    /// do not let themselves be closed. Whoever comes with many good ones at once waits for hardly any time.
+    pub(super) fn must_wait(&self, connection: &Connection) -> bool {
+        matches!(connection.stage, Stage::Newcomer) && self.disposal.is_behind(connection.peer.user)
+    }
+
+    /// Lets go of a connection that has had its time.
+    pub(super) fn give_up(&mut self, key: u64) {
+        let Some(connection) = self.connections.get(&key) else { return };
+        if self.must_wait(connection) {
+            let user = connection.peer.user;
+            self.registry.turned_away += 1;
+            self.log.say(&format!(
+                "user {user} was turned away: files that it has shown do not let themselves be closed"
+            ));
+        }
+        self.drop_connection(key, End::Gone);
+    }
+
     pub(super) fn serve_connection(&mut self, key: u64, flags: PollFlags, now: Nanos) {
+        let Some(connection) = self.connections.get(&key) else { return };
+        if self.must_wait(connection) {
+            if flags.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+                self.drop_connection(key, End::Gone);
+            }
+            return;
+        }
         let Some(connection) = self.connections.get_mut(&key) else { return };
         if flags.contains(PollFlags::OUT)
             && connection.tell_untold()
@@ -91,19 +116,19 @@ impl Server {
         }
         let Some(connection) = self.connections.get_mut(&key) else { return };
         let user = connection.peer.user;
-        let (heard, files) = match connection.owes() {
-            true => (Heard::Nothing, Vec::new()),
+        let (heard, file) = match connection.owes() {
+            true => (Heard::Nothing, None),
             false if flags.contains(PollFlags::IN) => connection.hear(),
-            false if flags == PollFlags::OUT => (Heard::Nothing, Vec::new()),
-            false => (Heard::End, Vec::new()),
+            false if flags == PollFlags::OUT => (Heard::Nothing, None),
+            false => (Heard::End, None),
         };
         let (stays, end) = match heard {
             Heard::End => (false, End::Gone),
             Heard::TooLong => (self.misheard(key, "a message that is too long"), End::Expelled),
             Heard::Nothing => (true, End::Gone),
-            Heard::Message(message) => (self.understand(key, &message, &files, now), End::Expelled),
+            Heard::Message(message) => (self.understand(key, &message, file.as_ref(), now), End::Expelled),
         };
-        files.into_iter().for_each(|file| self.disposal.close(user, file));
+        file.into_iter().for_each(|file| self.disposal.close(user, file));
         if !stays || !self.settle(key, flags) {
             self.drop_connection(key, end);
         }
@@ -120,14 +145,14 @@ impl Server {
     }
 
     /// Does what a message asks for; `false` when the connection must end.
-    fn understand(&mut self, key: u64, message: &[u8], files: &[OwnedFd], now: Nanos) -> bool {
+    fn understand(&mut self, key: u64, message: &[u8], file: Option<&OwnedFd>, now: Nanos) -> bool {
         let Some(connection) = self.connections.get_mut(&key) else { return false };
         match &mut connection.stage {
             Stage::Newcomer if message.first() == Some(&b'{') => {
                 self.answer(key, message, now);
                 true
             }
-            Stage::Newcomer => self.seat(key, message, files, now),
+            Stage::Newcomer => self.seat(key, message, file, now),
             // There is nothing that a seated tenant could have to say.
             Stage::Seated(_) => self.misheard(key, "something though it has its seat"),
             Stage::Answered => false,
@@ -203,12 +228,12 @@ impl Server {
     }
 
     /// A registration, with the file of the GPU beside it: a seat and the board, or a reason.
-    fn seat(&mut self, key: u64, message: &[u8], files: &[OwnedFd], now: Nanos) -> bool {
+    fn seat(&mut self, key: u64, message: &[u8], file: Option<&OwnedFd>, now: Nanos) -> bool {
         let Some(user) = self.connections.get(&key).map(|connection| connection.peer.user) else {
             return false;
         };
         let applicant = Applicant { user, trusted: self.is_trusted(user) };
-        let shown = files.first().map(AsFd::as_fd);
+        let shown = file.map(AsFd::as_fd);
         let Some(connection) = self.connections.get_mut(&key) else { return false };
         let result = match link::Request::decode(message) {
             Ok(link::Request::Register(registration)) => self
@@ -359,7 +384,7 @@ impl Server {
 
     pub(super) fn drop_guest(&mut self, key: u64) {
         if let Some((_, tenant)) = self.guests.remove(&key) {
-            self.registry.forget(tenant);
+            self.registry.forget(tenant, board::now());
         }
     }
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use super::{Absence, Environment};
 
 /// What a process under ebb finds about itself: the lab may be started by one, its workers are not part of it.
-const OF_EBB: [&str; 13] = [
+const OF_EBB: [&str; 14] = [
     "EBB_SOCKET",
+    "EBB_MACHINE_SOCKET",
     "EBB_TENANT",
     "EBB_NAME",
     "EBB_CLASS",

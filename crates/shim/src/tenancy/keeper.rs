@@ -10,7 +10,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use board::{Condition, Rung, Seat, SliceState, Terms, Why};
+use board::{Condition, Need, Rung, Seat, SliceState, Terms, Why};
 use model::{Class, Domain, Nanos};
 use policy::slice;
 use telemetry::What;
@@ -207,7 +207,7 @@ impl Keeper {
             }
         }
         let terms = self.membership.terms();
-        self.turn.go_by(&terms);
+        self.turn.go_by(&terms, !self.membership.is_lost());
         self.post.be(terms.class);
         self.tell_seat(&terms);
         self.tend_words(&terms);
@@ -336,6 +336,11 @@ impl Keeper {
         self.turn.leave(seat, now);
         // What is stopped is not on the GPU.
         self.post.spent(now);
+        if self.turn.is_stopped() {
+            // Disabled as a whole; it would not hear of a stop word either.
+            seat.say_need(Need::default(), now);
+            return IDLE_ROUND;
+        }
         if self.is_shared(&self.membership.terms()) {
             return self.shared.pause(self.post, seat, now).min(IDLE_ROUND);
         }
@@ -388,7 +393,9 @@ impl Keeper {
         self.lever = Lever::find();
         self.refusal = self.lever.slice(wanted).err();
         self.setting = Some(setting);
-        let lengthened = self.turn.slice_state() == SliceState::Lengthened;
+        // The short slice may be on trial.
+        let lengthened =
+            self.slice_state(terms) == SliceState::Lengthened && wanted != Some(slice::BEST_EFFORT);
         self.post.tell(What::Sliced { slice: wanted.unwrap_or(slice::DEFAULT), lengthened });
         say!("the slice of this process is {wanted:?}");
     }
@@ -396,6 +403,14 @@ impl Keeper {
     /// Whether this tenant is on the GPU together with others, and stops for them between blocks.
     fn is_shared(&self, terms: &Terms) -> bool {
         self.membership.domain() == Domain::Shared && terms.class == Class::BestEffort
+    }
+
+    /// Only who takes turns has a lease.
+    fn slice_state(&self, terms: &Terms) -> SliceState {
+        match (terms.class, self.membership.domain()) {
+            (Class::BestEffort, Domain::Isolated) => self.turn.slice_state(),
+            _ => SliceState::Short,
+        }
     }
 
     fn condition(&self, terms: &Terms) -> Condition {
@@ -408,7 +423,7 @@ impl Keeper {
         };
         let slice = self.setting.filter(|_| self.refusal.is_none()).and_then(|setting| setting.slice);
         let daemon_lost = self.membership.is_lost();
-        let slice_state = self.turn.slice_state();
+        let slice_state = self.slice_state(terms);
         Condition { rung, why, detail, daemon_lost, paused: self.paused, slice, slice_state }
     }
 }

@@ -1,5 +1,8 @@
 //! Membership: the seat that the daemon gave, and what happens when there is no daemon.
 //!
+//! A user's own daemon makes room for the machine's when that comes later. Then its tenants go there, to the second of two
+//! sockets that `ebb run` has named.
+//!
 //! The connection stays open for as long as both sides live. The daemon says on it what it has granted, at first and whenever
 //! that changes; nobody else can write there, so this process goes by it and never by the board's copy. When the connection
 //! ends, the tenant goes on by the board and the terms it has, says so, and asks for a new seat now and then. A new daemon has
@@ -10,9 +13,10 @@
 
 use std::ffi::CStr;
 
-use board::link::{self, Heard, OwnDescriptor, Reason, Registration};
+use board::link::{self, Heard, MappedBoard, OwnDescriptor, Reason, Registration};
 use board::{Error, HIGHEST_PRIORITY, HIGHEST_WEIGHT, Label, Seat, Terms};
 use model::{Class, Domain, Nanos};
+use rustix::io::Errno;
 
 use super::post::Post;
 use super::proof;
@@ -56,8 +60,10 @@ enum Outcome {
     Seated,
     /// The daemon has answered, and there is no seat for us now.
     Unseated,
-    /// There is no daemon that could answer.
+    /// Somebody is there who does not answer in time; the daemon may be busy.
     Unanswered,
+    /// Nobody is there.
+    NoDaemon,
 }
 
 pub struct Membership {
@@ -67,6 +73,8 @@ pub struct Membership {
     granted: Option<(Terms, Domain)>,
     on_loss: OnLoss,
     connection: Option<OwnDescriptor>,
+    /// The board of the last seat.
+    board: Option<MappedBoard>,
     /// When to look or to try next.
     next: Nanos,
     lost: bool,
@@ -107,6 +115,7 @@ impl Membership {
             granted: None,
             on_loss,
             connection: None,
+            board: None,
             next: Nanos::ZERO,
             lost: false,
             losses: 0,
@@ -167,13 +176,17 @@ impl Membership {
             self.connection = None;
         }
         if link == LinkState::Ended {
-            self.lose(post);
+            self.count_loss(post);
         }
         let outcome = self.join(post);
         let after = board::now();
         self.unseated = outcome != Outcome::Seated && !post.seat().is_some_and(Seat::is_mine);
         self.next = after + if outcome == Outcome::Seated { LOOK } else { TRY_AGAIN };
-        self.judge(outcome, post, after);
+        match outcome {
+            // The next daemon is not there, or not yet.
+            Outcome::Unanswered | Outcome::NoDaemon if link == LinkState::Ended => self.lose(post),
+            _ => self.judge(outcome, post, after),
+        }
         outcome == Outcome::Seated
     }
 
@@ -186,10 +199,16 @@ impl Membership {
                 // Our old seat may be what keeps us from another one.
                 self.connection = None;
             }
-            Outcome::Unanswered if self.lost => {}
-            Outcome::Unanswered => {
+            _ if self.lost => {}
+            // A connection may have been closed by the program; whoever had a seat gives a daemon that is there some time.
+            _ if self.connection.is_none() && (outcome == Outcome::NoDaemon || post.seat().is_none()) => {
+                self.count_loss(post);
+                self.lose(post);
+            }
+            Outcome::NoDaemon | Outcome::Unanswered => {
                 let since = *self.silent_since.get_or_insert(now);
-                if self.connection.is_none() || now.since(since) >= SILENT_FOR {
+                if now.since(since) >= SILENT_FOR {
+                    self.count_loss(post);
                     self.lose(post);
                 }
             }
@@ -216,8 +235,19 @@ impl Membership {
         LinkState::Open
     }
 
+    /// Asks the daemon for a seat, and where there is none the machine's.
     fn join(&mut self, post: &Post) -> Outcome {
-        let Some(socket) = variable(c"EBB_SOCKET") else { return Outcome::Unanswered };
+        let mut outcome = Outcome::NoDaemon;
+        for socket in [c"EBB_SOCKET", c"EBB_MACHINE_SOCKET"].into_iter().filter_map(variable) {
+            outcome = self.join_at(socket, post);
+            if outcome != Outcome::NoDaemon {
+                break;
+            }
+        }
+        outcome
+    }
+
+    fn join_at(&mut self, socket: &CStr, post: &Post) -> Outcome {
         let mut program = [0; 256];
         let Terms { class, weight, priority, slo, memory, .. } = self.asked;
         let registration = Registration {
@@ -233,18 +263,19 @@ impl Membership {
         let patience = if post.seat().is_some() { ANSWER_SOON } else { ANSWER_WITHIN };
         let device = proof::device_file(post.device());
         let shown = device.as_ref().and_then(OwnDescriptor::get);
-        let (connection, board, granted) =
-            match link::register_in_program(socket, &registration, shown, patience) {
-                Ok(answer) => answer,
-                Err(error) => {
-                    say!("no seat from the daemon: {error}");
-                    return outcome_of(&error);
-                }
-            };
+        let answer = link::register_in_program(socket, &registration, shown, self.board, patience);
+        let (connection, mapped, granted) = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                say!("no seat from the daemon: {error}");
+                return outcome_of(&error);
+            }
+        };
+        self.board = Some(mapped);
         // Before the seat is there for all threads: a thread that sees it finds the terms that came with it.
         self.granted = Some((granted.terms, granted.domain));
         post.granted.set(&granted.terms, granted.domain);
-        let Some(seat) = board.sit(granted.place).ok().and_then(|seat| post.sit(seat)) else {
+        let Some(seat) = mapped.board.sit(granted.place).ok().and_then(|seat| post.sit(seat)) else {
             return Outcome::Unseated;
         };
         seat.tally().daemon_losses.add(self.losses);
@@ -254,12 +285,15 @@ impl Membership {
         Outcome::Seated
     }
 
-    fn lose(&mut self, post: &Post) {
-        self.lost = true;
+    fn count_loss(&mut self, post: &Post) {
         self.losses += 1;
         if let Some(seat) = post.seat() {
             seat.tally().daemon_losses.add(1);
         }
+    }
+
+    fn lose(&mut self, post: &Post) {
+        self.lost = true;
         post.tell(telemetry::What::Left);
         say!("the daemon is gone");
         if self.on_loss == OnLoss::Exit {
@@ -274,6 +308,7 @@ fn outcome_of(error: &Error) -> Outcome {
     match error {
         Error::Refused(Reason::Version) => Outcome::Unanswered,
         Error::Refused(_) | Error::Stale | Error::OtherGpu | Error::NotABoard => Outcome::Unseated,
+        Error::Connect(Errno::NOENT | Errno::CONNREFUSED) => Outcome::NoDaemon,
         _ => Outcome::Unanswered,
     }
 }

@@ -23,7 +23,7 @@
 //! comes to a board with work under way, because it ran unseated or was of another class, is taken off the GPU first. Where
 //! that cannot be done it is [`Footing::Astray`], and has a slice with which it and the holder both get on.
 
-use board::{Claim, Need, Place, Seat, Settings, SliceState, Terms, UsedTime};
+use board::{Claim, Need, Place, Seat, Settings, SliceState, StrangersSeen, Terms, UsedTime};
 use model::{Nanos, Rung};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -98,6 +98,7 @@ pub struct Turn {
     price: Price,
     /// What the daemon has granted.
     terms: Terms,
+    sees_strangers: bool,
     /// Whoever had the token and lost it without a sign of life: its work may still be on the GPU.
     stray: Option<Stray>,
     looked: Nanos,
@@ -120,15 +121,16 @@ impl Turn {
             stopped: false,
             price: Price::new(),
             terms: Terms::default(),
+            sees_strangers: false,
             stray: None,
             looked: Nanos::ZERO,
             latency_busy: Nanos::ZERO,
         }
     }
 
-    /// What the daemon has granted, from now on.
-    pub fn go_by(&mut self, terms: &Terms) {
-        self.terms = *terms;
+    /// What the daemon has granted, from now on, and whether it is there to say who else is on the GPU.
+    pub fn go_by(&mut self, terms: &Terms, sees_strangers: bool) {
+        (self.terms, self.sees_strangers) = (*terms, sees_strangers);
     }
 
     fn used(&self, span: Nanos) -> UsedTime {
@@ -463,7 +465,8 @@ impl Turn {
 
     /// Who else may be on the GPU.
     fn company(&self, seat: &Seat, now: Nanos) -> Company {
-        let seen = seat.board().strangers();
+        // What a daemon that is gone has said last is no news.
+        let seen = if self.sees_strangers { seat.board().strangers() } else { StrangersSeen::default() };
         // Others that work and never want our lock have another one, as containers with a sysfs of their own do.
         let other_lock = seen.best_effort && self.lock.unshared_for(now) > SHARES_LOCK;
         match self.lock.is_held() && !other_lock {
