@@ -22,7 +22,7 @@ impl Nudge {
     pub(super) fn new() -> io::Result<Nudge> {
         // SAFETY: it does nothing, which may be done at any time.
         unsafe { signal_hook::low_level::register(SIGALRM, || {}) }?;
-        // SAFETY: nought is a value of all its fields.
+        // SAFETY: zero is a value of all its fields.
         let mut event: libc::sigevent = unsafe { MaybeUninit::zeroed().assume_init() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = SIGALRM;

@@ -45,8 +45,19 @@ fn serve() {
     let replace = std::env::var_os("REPLACE").is_some();
     let (domain, policy, metrics, cards) = (None, None, None, None);
     let card_files: Option<daemon::CardFiles> = Some(card_files);
-    let options =
-        Options { scope, idle, patient, replace, configuration, domain, policy, metrics, cards, card_files };
+    let options = Options {
+        scope,
+        idle,
+        patient,
+        makes_room: false,
+        replace,
+        configuration,
+        domain,
+        policy,
+        metrics,
+        cards,
+        card_files,
+    };
     match daemon::serve(&options) {
         Ok(outcome) => println!("outcome {outcome:?}"),
         Err(error) => println!("refused {error}"),
