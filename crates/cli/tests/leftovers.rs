@@ -110,3 +110,16 @@ fn a_daemon_in_the_background_says_why_it_does_not_start() {
         assert_eq!((message.matches(reason).count(), message.lines().count()), (1, 1), "{message}");
     }
 }
+
+#[test]
+fn a_runtime_folder_may_be_named_from_where_one_stands() {
+    let runtime = Runtime::new();
+    let (parent, name) = (runtime.path().parent().unwrap(), runtime.path().file_name().unwrap());
+    let mut command = runtime.command();
+    command.current_dir(parent).env("EBB_RUNTIME_DIR", name);
+    let output = command.args(["run", "--device", "soft", "--", "env"]).output().unwrap();
+    assert_eq!(errors(&output), "");
+    let socket = format!("EBB_SOCKET={}", runtime.path().join("ebb.sock").display());
+    assert!(text(&output).lines().any(|line| line == socket), "{}", text(&output));
+    assert!(runtime.report().is_some(), "the daemon is in that folder");
+}

@@ -56,8 +56,8 @@ fn start(place: &Place, program: &Path) -> Result<(), Error> {
     if !runtime::is_named() {
         command.arg("--make-room");
     }
-    command.env("EBB_RUNTIME_DIR", place.folder());
     clean(&mut command);
+    command.env("EBB_RUNTIME_DIR", place.folder());
     let output = command.output().map_err(refused)?;
     if output.status.success() {
         return Ok(());
@@ -89,7 +89,7 @@ fn detach_at(place: &Place, program: &Path, words: &[std::ffi::OsString]) -> Res
     // By number: the function is younger than the oldest libc that packages are built for.
     let _ = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     let mut command = Command::new(program);
-    command.args(words).arg(DETACHED).current_dir("/");
+    command.args(words).arg(DETACHED);
     // A pipe that somebody reads to its end must not be kept open by the daemon.
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let mut daemon = command.spawn().map_err(|source| Error::File { path: program.to_owned(), source })?;
@@ -122,11 +122,14 @@ pub fn settle() {
 /// Without what belongs to the command: its input, its preloads, its place among tenants.
 fn clean(command: &mut Command) {
     command.stdin(Stdio::null());
-    for (name, _) in std::env::vars_os() {
+    for (name, value) in std::env::vars_os() {
         let begins = |with| name.to_str().is_some_and(|name| name.starts_with(with));
-        // Folders are the same for both.
-        let folder = ["EBB_RUNTIME_DIR", "EBB_MACHINE_DIR", "EBB_SOFTGPU_DIR"].iter().any(|one| name == *one);
-        let commands = begins("EBB_") && !begins("EBB_DAEMON_") && !folder;
+        // Folders are the same for both, wherever the daemon will stand.
+        if ["EBB_MACHINE_DIR", "EBB_SOFTGPU_DIR"].iter().any(|one| name == *one) {
+            command.env(&name, std::path::absolute(&value).unwrap_or(value.into()));
+            continue;
+        }
+        let commands = begins("EBB_") && !begins("EBB_DAEMON_");
         if commands || name == "LD_PRELOAD" || name == "LD_LIBRARY_PATH" {
             command.env_remove(name);
         }

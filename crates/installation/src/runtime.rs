@@ -46,7 +46,8 @@ pub fn is_named() -> bool {
 fn wanted(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = set(VARIABLE) {
-        return vec![folder];
+        // Whoever is told of it may be elsewhere.
+        return vec![std::path::absolute(&folder).unwrap_or(folder)];
     }
     let uid = rustix::process::geteuid().as_raw();
     let own = ["/dev/shm", "/tmp"].map(|base| Path::new(base).join(format!("ebb-{uid}")));

@@ -107,6 +107,10 @@ pub fn serve(options: &Options) -> Result<Outcome, Error> {
     server.access.cards = options.card_files;
     server.on_demand = options.patient;
     server.serve_metrics();
+    if options.patient {
+        // All paths are known. Nobody who wants to remove or unmount the folder it was started in is kept from that.
+        let _ = std::env::set_current_dir("/");
+    }
     let serves = format!("serves in {}", place.folder().display());
     server.log.say(&serves);
     server.manager.ready(&serves);
