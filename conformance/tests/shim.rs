@@ -143,8 +143,12 @@ impl Place {
         environment
     }
 
+    fn cases(&self) -> Vec<Case> {
+        suite::all().into_iter().filter(|case| !self.except.contains(&case.name)).collect()
+    }
+
     fn run(&self) -> Reports {
-        let (cases, next, reports) = (suite::all(), AtomicUsize::new(0), Mutex::new(Reports::new()));
+        let (cases, next, reports) = (self.cases(), AtomicUsize::new(0), Mutex::new(Reports::new()));
         std::thread::scope(|scope| {
             for _ in 0..JOBS {
                 scope.spawn(|| {
@@ -164,8 +168,7 @@ impl Place {
     /// Runs every case and finds nothing that differs from the runs without the shim.
     fn compared(self) -> Result<Place, Failed> {
         self.answered_by_the_shim()?;
-        let (mut with, without) = (self.run(), &*WITHOUT);
-        with.retain(|name, _| !self.except.contains(name));
+        let (with, without) = (self.run(), &*WITHOUT);
         agree(&with, without, seen).map(|()| self)
     }
 
@@ -190,7 +193,7 @@ impl Place {
         let contexts = [Counter::ContextsCreated, Counter::PrimaryContextsRetained];
         let has_one = |ledger: &&Reading| contexts.iter().any(|counter| ledger.count(*counter) > 0);
         let counted = ledgers.iter().filter(has_one).count();
-        let due = processes_with_a_context();
+        let due = with_a_context(&place.cases());
         if counted < due {
             return Err(format!("only {counted} of {due} processes have counted their context").into());
         }
@@ -211,7 +214,11 @@ impl Place {
 
 /// How many processes make a context for sure: the other cases begin without one, and some never make one.
 fn processes_with_a_context() -> usize {
-    suite::all().iter().filter(|case| matches!(case.run, Run::Context(_))).count()
+    with_a_context(&suite::all())
+}
+
+fn with_a_context(cases: &[Case]) -> usize {
+    cases.iter().filter(|case| matches!(case.run, Run::Context(_))).count()
 }
 
 /// What a program and its user see of a case: how it ends and every line but the remarks, which hold measured times.
@@ -298,9 +305,9 @@ fn tenant(class: &str, rung: &str) -> Result<(), Failed> {
     let except = if rung == "hold" { NOT_IF_STOPPED } else { &[] };
     let place = Place { except, ..Place::preloaded(&SHIM) };
     let place = place.with("EBB_SOCKET", rival.socket());
+    let contexts = with_a_context(&place.cases()) as u64;
     place.with("EBB_CLASS", class).with("EBB_RUNG", rung).proves_invisible()?;
     let (turns, seats) = rival.figures();
-    let contexts = processes_with_a_context() as u64;
     // Nobody waits for a seat who hands over no work, and the shortest are over before they have one. Rivals take their turns between
     // those of a process, so there is one for each, whatever the machine's speed.
     let (due, taken) = (contexts * 9 / 10, if class == "latency" { 0 } else { contexts });

@@ -213,31 +213,47 @@ fn check(stage: &mut Stage, log: &mut Log) {
     log.end_round(stage, begin.elapsed());
 }
 
+/// So many are killed, tenants for the most part and every twenty-fifth time a daemon: up to so many shortly one after the other,
+/// before everybody else has to go on.
+const KILLS: u64 = 500;
+const DAEMON_EVERY: u64 = 25;
+const AT_ONCE: u64 = 8;
+
 #[test]
 fn whoever_is_killed_among_the_tenants_of_three_daemons_the_others_go_on() {
     let _alone = alone();
-    let (events, seed) = orders();
+    let (_, seed) = orders();
     let mut chance = Chance::new(seed);
-    let kills = (events / 10).max(20);
-    let mut log = Log::begin("kills", kills, seed);
+    let mut log = Log::begin("kills", KILLS, seed);
     let owners = [Owner::User, Owner::User, Owner::Machine];
     let mut stage = Stage::new("isolated", &owners, &[Shape::Train, Shape::Streams, Shape::Serve]);
     log.next_stage("isolated, three daemons");
     log.next_round();
     await_all(&mut stage, &mut log);
-    for kill in 1..=kills {
-        std::thread::sleep(Duration::from_micros(chance.below(30_000)));
-        let which = chance.index(stage.tenants.len());
-        log.note(Event::TenantKilled { which });
-        stage.kill(which);
+    while log.events() < KILLS {
+        for _ in 0..(1 + chance.below(AT_ONCE)).min(KILLS - log.events()) {
+            std::thread::sleep(Duration::from_micros(chance.below(30_000)));
+            kill_somebody(&mut stage, &mut log, &mut chance);
+        }
         stage.tenants.iter_mut().for_each(Tenant::begin);
         await_all(&mut stage, &mut log);
-        if kill % 10 == 0 || kill == kills {
-            check(&mut stage, &mut log);
-            log.next_round();
-        }
+        check(&mut stage, &mut log);
+        log.next_round();
     }
     log.end_stage(&stage);
     stage.end();
     log.close();
+}
+
+fn kill_somebody(stage: &mut Stage, log: &mut Log, chance: &mut Chance) {
+    if log.events() % DAEMON_EVERY == DAEMON_EVERY - 1 {
+        let home = chance.index(stage.homes.len());
+        log.note(Event::DaemonKilled { home });
+        stage.homes[home].kill();
+        stage.homes[home].serve();
+        return;
+    }
+    let which = chance.index(stage.tenants.len());
+    log.note(Event::TenantKilled { which });
+    stage.kill(which);
 }

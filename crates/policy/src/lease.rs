@@ -31,8 +31,7 @@ pub const STEPS: [Nanos; 2] = [Nanos::from_micros(512), slice::DEFAULT];
 pub const SHORTEST_PATIENCE: Nanos = Nanos::from_millis(120);
 /// Work that stands still for longer than this always is, however long the program's kernels are.
 pub const LONGEST_PATIENCE: Nanos = Nanos::from_millis(2_000);
-/// Work that stands still for this long with a long slice gets the next longer one. And who is alone on the GPU, as far as can be
-/// known, is not taken for stuck before this.
+/// Work that stands still for this long with a long slice gets the next longer one.
 const LONG_PATIENCE: Nanos = Nanos::from_millis(1_000);
 /// For how long on the GPU a slice is tried before it is judged, at least; and for as long as so many of the tenant's own
 /// standstills.
@@ -211,7 +210,7 @@ impl SliceLease {
         if progress.done {
             return self.everything_is_done(now);
         }
-        if self.still >= self.patience_with(company) {
+        if self.still >= self.patience_in_force() {
             return self.nothing_gets_done(now);
         }
         self.try_the_other(company, now);
@@ -226,10 +225,9 @@ impl SliceLease {
         }
     }
 
-    fn patience_with(&self, company: Company) -> Nanos {
+    fn patience_in_force(&self) -> Nanos {
         match (self.in_force, self.trial.is_some()) {
             (InForce::Long(_), false) => LONG_PATIENCE,
-            _ if company == Company::Nobody => self.patience().max(LONG_PATIENCE),
             _ => self.patience(),
         }
     }

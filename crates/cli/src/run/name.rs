@@ -1,13 +1,13 @@
 //! What a command is called that was given no name: its script or program, rather than what runs it.
 //!
-//! `python3 -u train.py` is `train.py`, and so is that behind `env`, `nohup` or `torchrun`. Where what runs is in no file, as behind
+//! `python3 -u train.py` is `train.py`, and so is that behind `env`, `nohup`, `torchrun`, `srun` or `uv run`. Where what runs is in no file, as behind
 //! `-c`, the program's own name must do.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 /// Programs that become another one: their options that take a value, and how many words come before the other program.
-const WRAPPERS: [(&str, &[&str], usize); 9] = [
+const WRAPPERS: [(&str, &[&str], usize); 14] = [
     ("env", &["-u", "--unset", "-C", "--chdir"], 0),
     ("nohup", &[], 0),
     ("setsid", &[], 0),
@@ -17,6 +17,30 @@ const WRAPPERS: [(&str, &[&str], usize); 9] = [
     ("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"], 0),
     ("timeout", &["-s", "-k", "--signal", "--kill-after"], 1),
     ("taskset", &[], 1),
+    ("sudo", &["-u", "--user", "-g", "--group", "-D", "--chdir"], 0),
+    (
+        "numactl",
+        &["-N", "-m", "-C", "-i", "-p", "--cpunodebind", "--membind", "--physcpubind", "--interleave"],
+        0,
+    ),
+    (
+        "srun",
+        &["-n", "-N", "-c", "-p", "-t", "-J", "-A", "--ntasks", "--nodes", "--cpus-per-task", "--gres"],
+        0,
+    ),
+    ("mpirun", &MPI, 0),
+    ("mpiexec", &MPI, 0),
+];
+const MPI: [&str; 7] = ["-n", "-np", "-H", "-x", "--host", "--hostfile", "--map-by"];
+
+/// Programs that become another one if their first word is `run`, and their options that take a value.
+const RUNNERS: [(&str, &[&str]); 6] = [
+    ("uv", &["-p", "--python", "--with", "--extra", "--group", "--env-file", "--project", "--directory"]),
+    ("poetry", &["-C", "--directory", "-P", "--project"]),
+    ("pipenv", &[]),
+    ("conda", &["-n", "--name", "-p", "--prefix", "--cwd"]),
+    ("mamba", &["-n", "--name", "-p", "--prefix", "--cwd"]),
+    ("micromamba", &["-n", "--name", "-p", "--prefix", "--cwd", "-r", "--root-prefix"]),
 ];
 
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
@@ -39,6 +63,13 @@ fn named(words: &[String]) -> String {
     let name = file_name(program);
     if let Some((_, valued, before)) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name) {
         let inner = behind(rest, valued, *before);
+        return if inner.is_empty() { name } else { named(inner) };
+    }
+    if let Some((_, valued)) = RUNNERS.iter().find(|(runner, _)| *runner == name) {
+        let inner = match behind(rest, valued, 0).split_first() {
+            Some((verb, rest)) if verb == "run" => behind(rest, valued, 0),
+            _ => &[],
+        };
         return if inner.is_empty() { name } else { named(inner) };
     }
     let script = match name.as_str() {
@@ -181,6 +212,13 @@ mod tests {
             ("nohup nice -n 5 python train.py", "train.py"),
             ("timeout -s INT 10 ./serve", "serve"),
             ("taskset -c 0-3 python train.py", "train.py"),
+            ("sudo -u alice ./serve", "serve"),
+            ("srun -n 2 --gres gpu:1 python train.py", "train.py"),
+            ("mpirun -np 2 -x A python train.py", "train.py"),
+            ("uv run --with torch train.py", "train.py"),
+            ("uv run python -m pkg.train", "pkg.train"),
+            ("uv pip install torch", "uv"),
+            ("conda run -n env python train.py", "train.py"),
         ];
         for (line, name) in names {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();

@@ -14,8 +14,10 @@ use crate::{Place, client};
 
 /// How often it is looked whether there is one.
 const LOOK_EVERY: Nanos = Nanos::from_millis(1_000);
-/// One that does not answer, or not to us, is not asked again so soon: to ask takes up to two seconds.
+/// One that has another domain is not asked again so soon, and one that is slow to answer neither: our own tenants wait meanwhile,
+/// for up to two seconds.
 const ASK_AGAIN: Nanos = Nanos::from_millis(60_000);
+const SLOW: Nanos = Nanos::from_millis(100);
 
 /// Looks for the machine's daemon.
 pub(super) struct MachineWatch {
@@ -37,7 +39,10 @@ impl MachineWatch {
         if !self.machine.socket().exists() {
             return false;
         }
-        self.next = now + ASK_AGAIN;
-        client::report(&self.machine).is_ok_and(|report| report.daemon.domain == domain.to_string())
+        let report = client::report(&self.machine);
+        let after = board::now();
+        let patient = report.is_ok() || after.since(now) > SLOW;
+        self.next = after + if patient { ASK_AGAIN } else { LOOK_EVERY };
+        report.is_ok_and(|report| report.daemon.domain == domain.to_string())
     }
 }

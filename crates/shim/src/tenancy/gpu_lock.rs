@@ -35,9 +35,7 @@ const AFTER_YOU: Nanos = Nanos::from_millis(3);
 pub const LONGEST_TURN: Nanos = Nanos::from_millis(200);
 /// How long one who is next waits for the lock. A turn is shorter, unless its holder hangs or means no good.
 const NEXT_PATIENCE: Nanos = Nanos::from_millis(400);
-/// How long one waits at once. Others may be in the queue, each for a turn.
-const LONGEST_WAIT: Nanos = Nanos::from_millis(2_000);
-/// How long one waits, all in all and lately, before it asks whether that is fair.
+/// How long one waits at once: others may be in the queue, each for a turn. And all in all lately, before it asks whether that is fair.
 const PATIENCE: Nanos = Nanos::from_millis(1_000);
 /// It is fair to wait so many times as long as one has held the lock: for as many others as seldom meet.
 const FAIR: u64 = 8;
@@ -119,8 +117,8 @@ impl GpuLock {
         }
         self.others_seen = now;
         let is_next_for = self.next_since.map_or(Nanos::ZERO, |since| now.since(since));
-        let is_fair = self.waited + waiting <= PATIENCE.max(Nanos(self.held.0.saturating_mul(FAIR)));
-        let is_fair = is_fair && waiting <= LONGEST_WAIT;
+        let fair = PATIENCE.max(Nanos(self.held.0.saturating_mul(FAIR)));
+        let is_fair = waiting <= PATIENCE && self.waited + waiting <= fair;
         if is_next_for < NEXT_PATIENCE && is_fair && now >= self.no_wait_before {
             return Asked::Wait(LOOK);
         }
