@@ -236,7 +236,7 @@ impl Board {
         true
     }
 
-    /// Says which part of the time in which a seat has work it is on the GPU, in thousandths; `None`: all of it, as far as is
+    /// Says which part of the time in which a seat has work it is on the GPU, in permille; `None`: all of it, as far as is
     /// known.
     pub fn set_presence(&self, place: Place, permille: Option<u32>) {
         if let Some(seat) = self.seat(place) {

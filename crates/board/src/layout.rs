@@ -97,7 +97,7 @@ pub(crate) struct Seat {
     pub bell: Bell,
 
     pub pid: AtomicU32,
-    /// Which part of the time in which it has work it is really on the GPU, in thousandths and one more; zero: not known.
+    /// Which part of the time in which it has work it is really on the GPU, in permille and one more; zero: not known.
     pub presence: PlainU32,
     pub said: Said,
     pub name: Text<NAME_BYTES>,

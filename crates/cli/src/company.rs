@@ -1,7 +1,7 @@
 //! Who else is on the GPU: processes of other users, and other daemons of ebb on this machine.
 //!
 //! Two daemons know little of each other, and the tenants of one are strangers to those of the other; the machine's daemon serves all
-//! users. Whoever meets others is told so: by `ebb doctor` whenever it is asked, by `ebb run` once.
+//! users. A user who meets others is told so: by `ebb doctor` whenever it is asked, by `ebb run` once.
 
 use std::fs;
 use std::io::IsTerminal as _;

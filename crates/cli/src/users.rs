@@ -20,7 +20,7 @@ impl UserNames {
         names
     }
 
-    /// Looks up whoever is new.
+    /// Looks up those that are new.
     pub fn learn(&mut self, report: &Report) {
         for process in report.gpus.iter().flat_map(|gpu| &gpu.processes) {
             self.known.entry(process.user).or_insert_with(|| daemon::name_of_user(process.user));

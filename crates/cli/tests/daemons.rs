@@ -13,8 +13,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use model::Nanos;
+use tempfile::TempDir;
 
-use common::runtime::Runtime;
+use common::runtime::{Runtime, wait_for};
 use common::users::{CARDS, SOMEBODY, as_user, shared_folder};
 
 const SECONDS: &str = "4";
@@ -94,6 +95,16 @@ impl Household {
         Ready { child, lines }
     }
 
+    /// What `ebb status` says to this user.
+    fn status(&self) -> String {
+        let output = as_user(self.user, &self.runtime.command()).arg("status").output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.runtime.path().join("daemon.log")).unwrap_or_default()
+    }
+
     /// The same command where other files lie over those of the lock.
     fn behind_other_files(&self, cards: &Path, plain: &Command) -> Command {
         let script = "for end in turn queue; do for file in \"$0\"/*.$end; do \
@@ -140,8 +151,8 @@ fn rates(reports: &[lab::Report]) -> Vec<f64> {
 /// Nobody is without progress for longer than this.
 const LONGEST_PAUSE: Nanos = Nanos::from_millis(1_000);
 
-/// Each of the households has one best-effort tenant, and each tenant at least this part of what one has alone.
-fn each_has(households: &[Household], least: f64) {
+/// Each of the households has one best-effort tenant, and each tenant at least this part of what one has alone. The cards' folder.
+fn each_has(households: &[Household], least: f64) -> TempDir {
     let cards = shared_folder();
     let one = |household: &Household| household.tenant(cards.path(), "best-effort", &[]);
     try_for("each has its part", || {
@@ -156,11 +167,12 @@ fn each_has(households: &[Household], least: f64) {
             false => Err(found),
         }
     });
+    cards
 }
 
 #[test]
 fn tenants_of_two_daemons_have_half_each() {
-    each_has(&households(2), 0.45);
+    drop(each_has(&households(2), 0.45));
 }
 
 /// With other files in the place of the lock, neither knows of the other; only the slice that grows lets both go on.
@@ -172,7 +184,16 @@ fn tenants_that_cannot_reach_the_lock_get_on_beside_each_other() {
     }
     let mut two = households(2);
     two[1].own_lock = true;
-    each_has(&two, 0.3);
+    let cards = each_has(&two, 0.3);
+    // And it is said: in status while it is so, and in the log.
+    let mut tenants: Vec<_> =
+        two.iter().map(|household| household.tenant(cards.path(), "best-effort", &[])).collect();
+    tenants.iter_mut().for_each(Ready::go);
+    let lengthened = "has a longer timeslice, because nothing got done with the short one";
+    wait_for("somebody's slice is longer", || two.iter().any(|one| one.status().contains(lengthened)));
+    drop(tenants);
+    let logs: Vec<String> = two.iter().map(Household::log).collect();
+    assert!(logs.iter().any(|log| log.contains(lengthened)), "{logs:?}");
 }
 
 #[test]

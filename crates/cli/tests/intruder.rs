@@ -135,7 +135,7 @@ fn any_value_at_any_time_stops_and_changes_no_result() {
     });
     serve.end();
     hammer(5_000);
-    // The last word of whoever leaves.
+    // The last word of one that leaves.
     intruder.write(0x8000_0000);
     drop(intruder);
     let before = runtime.counter(&train, "launches");

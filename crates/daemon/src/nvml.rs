@@ -124,7 +124,7 @@ impl Surveyor {
         Some(Surveyor { found, wish })
     }
 
-    /// What was found last. If that was some time ago it is looked again meanwhile, for whoever asks next.
+    /// What was found last. If that was some time ago it is looked again meanwhile, for the next one who asks.
     pub fn latest(&self) -> Found {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if found.at.is_some_and(|at| board::now().since(at) > FRESH) {
@@ -283,7 +283,7 @@ impl Library {
         uuid::read(CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?)
     }
 
-    /// Which part of a span that ends now each process was on the GPU, in thousandths. Who is missing was not.
+    /// Which part of a span that ends now each process was on the GPU, in permille. A process that is missing was not.
     fn usage(&self, device: Device, span: Nanos) -> Option<BTreeMap<u32, u32>> {
         let ask = self.utilization?;
         let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -339,7 +339,7 @@ impl Process {
     }
 }
 
-/// The mean of each process's samples, in thousandths.
+/// The mean of each process's samples, in permille.
 fn mean_usage(samples: &[Utilization]) -> BTreeMap<u32, u32> {
     let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for sample in samples.iter().filter(|sample| sample.pid != 0) {
@@ -370,7 +370,7 @@ fn known_here(occupants: impl Iterator<Item = Occupant>) -> Option<Vec<Stranger>
     Some(known)
 }
 
-/// Whether no process has this number. Whose folder in `/proc` is hidden from us has one all the same, and nought stands for one
+/// Whether no process has this number. Whose folder in `/proc` is hidden from us has one all the same, and 0 stands for one
 /// that somebody hides.
 fn is_nobodys(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);

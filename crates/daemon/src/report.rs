@@ -145,7 +145,7 @@ pub struct Stranger {
     pub memory_bytes: Option<u64>,
     /// Whether it has work for the GPU, now or lately; `null`: nobody can tell.
     pub active: Option<bool>,
-    /// Which part of the last seconds it was on the GPU, in thousandths; `null`: nobody can tell.
+    /// Which part of the last seconds it was on the GPU, in permille; `null`: nobody can tell.
     #[serde(default)]
     pub gpu_permille: Option<u32>,
     /// Whether it runs under another ebb; `null`: it may not be looked into.

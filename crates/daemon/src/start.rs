@@ -52,7 +52,7 @@ fn start(place: &Place, program: &Path) -> Result<(), Error> {
     let refused = |source| Error::File { path: program.to_owned(), source };
     let mut command = Command::new(program);
     command.args(["daemon", "--on-demand"]);
-    // In a folder that somebody has named it stays, whoever comes.
+    // In a folder that somebody has named it stays, even if the machine's daemon comes.
     if !runtime::is_named() {
         command.arg("--make-room");
     }
@@ -65,7 +65,7 @@ fn start(place: &Place, program: &Path) -> Result<(), Error> {
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().rfind(|line| !line.trim().is_empty());
     let said = said.map(|line| line.trim_start_matches("ebb: "));
-    // It may still come; whoever waits for it has a time of its own.
+    // It may still come; `ask_or_start` waits for it, for a time of its own.
     if said.is_some_and(|said| said.starts_with(SILENT)) {
         return Ok(());
     }

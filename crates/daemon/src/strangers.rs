@@ -13,12 +13,12 @@ use crate::report::Stranger;
 
 /// As many are named in a sentence.
 const NAMED: usize = 4;
-/// Who has so many thousandths of the GPU's time leaves nothing to speak of.
+/// Strangers with this part of the GPU's time, in permille, leave nothing to speak of.
 const FULL: u32 = 750;
 /// As many threads of a process are looked at.
 const MOST_THREADS: usize = 2048;
 
-/// A process on a GPU, as whoever knows the GPU tells of it.
+/// A process on a GPU, as NVML or a software GPU's card tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupant {
     pub pid: u32,
@@ -35,7 +35,7 @@ pub enum OnGpu {
     Unknown,
     /// Since it began. What it had lately is told by two looks.
     Total(Nanos),
-    /// Lately, in thousandths of the time.
+    /// Lately, in permille of the time.
     Lately(u32),
 }
 

@@ -11,7 +11,7 @@ const MAGIC: &[u8; 8] = b"ebbtwin2";
 const SUM: usize = 16;
 /// No kernel has more parameters.
 const MOST_PARAMETERS: u32 = 8192;
-/// Nor do its parameters have more bytes together; whoever launches it makes room for them.
+/// Nor do its parameters have more bytes together; a launch makes room for them.
 const MOST_BYTES: u32 = 1 << 15;
 
 pub fn write(rewritten: &Rewritten) -> Vec<u8> {

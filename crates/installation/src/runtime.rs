@@ -46,7 +46,7 @@ pub fn is_named() -> bool {
 fn wanted(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = set(VARIABLE) {
-        // Whoever is told of it may be elsewhere.
+        // A process that is told of it may stand in another folder.
         return vec![std::path::absolute(&folder).unwrap_or(folder)];
     }
     let uid = rustix::process::geteuid().as_raw();

@@ -108,7 +108,7 @@ fn remember(file: c_int) {
     let free = FILES.iter().find(|[_, inode]| inode.load(Ordering::Relaxed) == 0);
     if let (Some([device, inode]), [on, number]) = (free, identity.to_words()) {
         device.store(on, Ordering::Relaxed);
-        // SYNC(channels-file): whoever sees the inode sees the device.
+        // SYNC(channels-file): a thread that sees the inode sees the device.
         inode.store(number, Ordering::Release);
     }
 }

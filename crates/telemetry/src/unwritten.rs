@@ -1,7 +1,7 @@
 //! Processes that could not make their ledger, told by themselves.
 //!
-//! A process whose ledger cannot be made (the disk is full, say) leaves nothing behind, and whoever reads the folder would take
-//! it for one that never used CUDA. So whoever makes a folder for ledgers puts a small file beside them that has all its blocks
+//! A process whose ledger cannot be made (the disk is full, say) leaves nothing behind, and a reader of the folder would take
+//! it for one that never used CUDA. So the maker of a folder for ledgers puts a small file beside them that has all its blocks
 //! from the beginning: a few words can be written into it where nothing new can be made any more.
 
 use std::ffi::CStr;

@@ -99,7 +99,7 @@ impl Drop for OwnDescriptor {
 /// Closes a number that still means a file of ours.
 fn close(number: RawFd, identity: FileIdentity) {
     if FileIdentity::of_number(number) == Some(identity) {
-        // SAFETY: open and ours, and forgotten by whoever calls this.
+        // SAFETY: open and ours, and the caller forgets it.
         drop(unsafe { OwnedFd::from_raw_fd(number) });
     }
 }
@@ -135,7 +135,7 @@ impl KeptDescriptor {
         for (place, word) in self.identity.iter().zip(identity.to_words()) {
             place.store(word, Ordering::Relaxed);
         }
-        // SYNC(kept-descriptor): whoever sees the number sees which file it means.
+        // SYNC(kept-descriptor): a thread that sees the number sees which file it means.
         self.number.store(number, Ordering::Release);
         true
     }

@@ -30,7 +30,7 @@ const FRESH: Nanos = Nanos::from_millis(2_500);
 pub fn status(output: Output) -> Result<()> {
     let (place, mut report) = find()?;
     let begin = Instant::now();
-    // Who else is on the GPUs is looked up when somebody asks, and told to whoever asks next.
+    // Who else is on the GPUs is looked up when somebody asks, and the next one who asks is told.
     while is_stale(&report) && begin.elapsed() < TO_LOOK {
         std::thread::sleep(Duration::from_millis(20));
         report = client::report(&place)?;

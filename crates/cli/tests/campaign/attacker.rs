@@ -25,7 +25,7 @@ pub const GPU: &str = "EBB_CAMPAIGN_GPU";
 pub const CLASS: &str = "EBB_CAMPAIGN_CLASS";
 pub const FIGURES: &str = "EBB_CAMPAIGN_STORES";
 
-/// Words that are left alone: none. `EBB_CAMPAIGN_SPARED` names some, with commas between, for whoever looks for the cause of a
+/// Words that are left alone: none. `EBB_CAMPAIGN_SPARED` names some, with commas between, to find the cause of a
 /// failure.
 pub const SPARED: &[Landmark] = &[];
 pub const SPARED_VARIABLE: &str = "EBB_CAMPAIGN_SPARED";

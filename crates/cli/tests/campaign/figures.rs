@@ -1,4 +1,4 @@
-//! Figures that a process leaves for whoever started it, in a file: they are there when it was killed.
+//! Figures that a process leaves in a file, for the process that started it: they are there when it was killed.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;

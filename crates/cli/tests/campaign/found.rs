@@ -42,7 +42,7 @@ impl Decoy {
         Decoy { seat: board.sit(granted.place).unwrap(), _connection: connection }
     }
 
-    /// Takes the token, whoever has it.
+    /// Takes the token from its holder.
     fn steal(&self) {
         let word = &attacker::mapping()[Landmark::Token.place(0).start / 8];
         let epoch = (word.load(Ordering::Relaxed) >> 16) + 1;

@@ -1,4 +1,4 @@
-//! What has happened so far, for whoever watches, and for whoever must find out why something is wrong.
+//! What has happened so far, to be watched, and to find out why something is wrong.
 
 use std::time::{Duration, Instant};
 

@@ -352,7 +352,7 @@ impl Stage {
             .collect()
     }
 
-    /// How things are, for whoever must find out why.
+    /// How things are, to find out why.
     pub fn picture(&self) -> String {
         let mut picture = String::new();
         for tenant in &self.tenants {

@@ -1,6 +1,6 @@
 //! Who is really on the GPUs, for tenants and for the report.
 //!
-//! A tenant knows when it has work, not whether a stranger has the GPU meanwhile. Whoever knows the GPU (NVIDIA's library, a
+//! A tenant knows when it has work, not whether a stranger has the GPU meanwhile. What knows the GPU (NVIDIA's library, a
 //! software GPU's card) tells which part of the last second each process was on it. From that follow, for each GPU: whether
 //! best-effort work has somebody to yield to, which part of a tenant's time with work was time on the GPU, and how much of
 //! the GPU strangers had.

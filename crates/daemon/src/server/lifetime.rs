@@ -43,7 +43,7 @@ pub struct Options {
     pub patient: bool,
     /// Ends when the machine's daemon comes.
     pub makes_room: bool,
-    /// Should there be another daemon, takes its place, whoever its tenants are. One that was started on demand and has none is
+    /// Should there be another daemon, takes its place and its tenants. One that was started on demand and has none is
     /// replaced in any case.
     pub replace: bool,
     /// Another file than the usual one.

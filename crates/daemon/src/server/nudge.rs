@@ -1,7 +1,7 @@
 //! Nobody holds the daemon's thread up with a file that does not let itself be closed.
 //!
 //! A descriptor that somebody sends and we do not take is closed by the kernel, in the thread that reads on or closes the
-//! connection. For most files that takes no time. But a socket can be told to linger: whoever closes it waits until all is sent, for
+//! connection. For most files that takes no time. But a socket can be told to linger: closing it takes until all is sent, for
 //! as long as its owner likes. Any signal ends such a wait. So while the thread does something for others it has a timer that
 //! sends it one every few milliseconds, to which it does nothing. Nobody else notices, since hardly any round takes that long.
 

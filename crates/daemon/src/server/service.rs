@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// Whether a connection is not heard for the moment, because with what it says may come one more file of a user whose files
-    /// do not let themselves be closed. Whoever comes with many good ones at once waits for hardly any time.
+    /// do not let themselves be closed. Many good ones at once wait for hardly any time.
     pub(super) fn must_wait(&self, connection: &Connection) -> bool {
         matches!(connection.stage, Stage::Newcomer) && self.disposal.is_behind(connection.peer.user)
     }

@@ -200,7 +200,7 @@ impl Membership {
                 self.connection = None;
             }
             _ if self.lost => {}
-            // A connection may have been closed by the program; whoever had a seat gives a daemon that is there some time.
+            // A connection may have been closed by the program; a tenant that had a seat gives a daemon that is there some time.
             _ if self.connection.is_none() && (outcome == Outcome::NoDaemon || post.seat().is_none()) => {
                 self.count_loss(post);
                 self.lose(post);

@@ -32,7 +32,7 @@ pub enum Control {
     Enable,
     /// A new descriptor of a file on which best-effort tenants of this card meet: 0 the lock, 1 the queue before it.
     LockFile(usize),
-    /// A new descriptor of the card's own file, open for reading and writing: whoever has it may use the card.
+    /// A new descriptor of the card's own file, open for reading and writing: it shows that its owner may use the card.
     CardFile,
 }
 

@@ -1,7 +1,7 @@
 //! Who is on the cards of a folder, for somebody who is on none of them.
 //!
 //! A card that several users share may be cut short or locked by any of them, so a card is looked at by reading its file, never by
-//! mapping it: whoever looks can be told something wrong, and nothing worse.
+//! mapping it: a reader can be told something wrong, and nothing worse.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read as _;
