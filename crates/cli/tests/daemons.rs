@@ -216,14 +216,16 @@ fn weights_hold_inside_each_of_three_daemons() {
 #[test]
 fn a_latency_tenant_is_as_if_alone_beside_best_effort_work_of_another_daemon() {
     let (two, cards) = (households(2), shared_folder());
-    try_for("p99 within 1.25 times alone", || {
-        let server = || two[0].tenant(cards.path(), "latency", &[]);
-        let worker = |place: usize| two[place].tenant(cards.path(), "best-effort", &[]);
-        let alone = together(vec![server()])[0].p99();
-        let reports = together(vec![server(), worker(0), worker(1)]);
-        let (beside, work) = (reports[0].p99(), rates(&reports[1..]));
-        println!("p99 {alone} alone, {beside} beside work of both daemons ({work:.0?}/s)");
-        let right = beside.0 * 4 <= alone.0 * 5 && work.iter().all(|rate| *rate > 0.0);
-        right.then_some(()).ok_or(format!("{alone} alone, {beside} beside"))
-    });
+    for own in &two {
+        try_for("p99 within 1.25 times alone", || {
+            let server = || own.tenant(cards.path(), "latency", &[]);
+            let worker = |place: usize| two[place].tenant(cards.path(), "best-effort", &[]);
+            let alone = together(vec![server()])[0].p99();
+            let reports = together(vec![server(), worker(0), worker(1)]);
+            let (beside, work) = (reports[0].p99(), rates(&reports[1..]));
+            println!("p99 {alone} alone, {beside} beside work of both daemons ({work:.0?}/s)");
+            let right = beside.0 * 4 <= alone.0 * 5 && work.iter().all(|rate| *rate > 0.0);
+            right.then_some(()).ok_or(format!("{alone} alone, {beside} beside"))
+        });
+    }
 }

@@ -206,6 +206,8 @@ fn files_that_nobody_takes_hold_nobody_up() {
     let (talker, _, _) = register(&daemon.place, &registration("talker")).unwrap();
     let (quiet, board, granted) = register(&daemon.place, &registration("quiet")).unwrap();
     let silent = knock(&daemon).unwrap();
+    // All are there before it hears the first, after which it may hang up.
+    daemon.actor.signal(Signal::STOP);
     let others: Vec<_> = [&talker, &silent, &silent]
         .into_iter()
         .map(|socket| {
@@ -214,6 +216,7 @@ fn files_that_nobody_takes_hold_nobody_up() {
             other
         })
         .collect();
+    daemon.actor.signal(Signal::CONT);
     assert!(client::answers(&daemon.place), "what a tenant sends beside a message is closed at once");
     wait_for("the seat is free", || daemon.processes().len() == 1);
     wait_for("the end of the connection", || hear(&silent) == Some(0));
