@@ -1,11 +1,12 @@
 //! Tenants that come to their seat, or to the best-effort class, with work under way. Two of them must never have the short slice
-//! at once: neither would finish anything, for ever.
+//! at once: neither would finish anything for as long as both have it.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
 
 mod common;
 
 use common::runtime::{Runtime, Tenant, wait_for};
+use model::Nanos;
 use rustix::process::{Signal, kill_process};
 
 /// How long the GPU has been busy with a tenant, by what the card says: nobody needs a daemon for it.
@@ -20,6 +21,9 @@ fn all_work(runtime: &Runtime, tenants: &[Tenant]) {
     }
 }
 
+/// Nobody stands still for this long, however busy the machine. Tenants whose slices met stood still for half a minute and more.
+const HANG: Nanos = Nanos::from_millis(10_000);
+
 /// They have seats, and take turns that come to an end.
 fn all_take_turns(runtime: &Runtime, tenants: &[Tenant]) {
     wait_for("all have seats", || tenants.iter().all(|tenant| runtime.seat(tenant).is_some()));
@@ -28,6 +32,12 @@ fn all_take_turns(runtime: &Runtime, tenants: &[Tenant]) {
         let further = || runtime.counter(tenant, "launches") > before + 10;
         wait_for(&format!("{} gets things done", tenant.name), further);
     }
+}
+
+fn end_all(tenants: [Tenant; 2]) {
+    let reports = tenants.map(Tenant::end_with_report);
+    let longest = reports.map(|report| report.longest_pause);
+    assert!(longest.iter().all(|pause| *pause < HANG), "{longest:?}");
 }
 
 #[test]
@@ -40,7 +50,7 @@ fn two_that_ran_unseated_beside_a_silent_daemon_go_on_when_it_seats_them() {
     all_work(&runtime, &tenants);
     kill_process(daemon, Signal::CONT).unwrap();
     all_take_turns(&runtime, &tenants);
-    tenants.into_iter().for_each(Tenant::end);
+    end_all(tenants);
 }
 
 #[test]
@@ -54,7 +64,7 @@ fn two_that_ran_unseated_without_a_daemon_go_on_when_another_seats_them() {
     all_work(&runtime, &tenants);
     runtime.daemon();
     all_take_turns(&runtime, &tenants);
-    tenants.into_iter().for_each(Tenant::end);
+    end_all(tenants);
 }
 
 #[test]
@@ -67,5 +77,5 @@ fn two_latency_tenants_that_become_best_effort_with_work_go_on() {
         assert!(runtime.ebb(&["set", &tenant.name, "--class", "best-effort"]).status.success());
     }
     all_take_turns(&runtime, &tenants);
-    tenants.into_iter().for_each(Tenant::end);
+    end_all(tenants);
 }

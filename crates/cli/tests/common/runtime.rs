@@ -193,21 +193,27 @@ impl Tenant {
         self.child.wait().unwrap();
     }
 
-    /// Ends it, and says whether it was right to the end.
-    pub fn end(mut self) {
-        drop(self.child.stdin.take());
-        self.expect_right();
+    /// Ends it, which was right to the end.
+    pub fn end(self) {
+        self.end_with_report();
     }
 
-    /// Waits for its end, and whether it was right to the end.
-    pub fn expect_right(&mut self) {
+    /// The same, and what it has done.
+    pub fn end_with_report(mut self) -> lab::Report {
+        drop(self.child.stdin.take());
+        self.expect_right()
+    }
+
+    /// Waits for its end, until which it was right.
+    pub fn expect_right(&mut self) -> lab::Report {
         let mut last = String::new();
         while let Some(line) = self.line() {
             last = line;
         }
         let status = self.child.wait().unwrap();
-        let right = last.parse::<lab::Report>().is_ok_and(|report| report.all_right());
-        assert!(status.success() && right, "{}: {status}, {last}", self.name);
+        let report = last.parse::<lab::Report>().unwrap_or_default();
+        assert!(status.success() && report.all_right(), "{}: {status}, {last}", self.name);
+        report
     }
 }
 
