@@ -73,9 +73,14 @@ fn two_latency_tenants_that_become_best_effort_with_work_go_on() {
     let tenant = |name| runtime.tenant_with_work_of("best-effort", name, "latency", &[]);
     let tenants = [tenant("one"), tenant("two")];
     all_work(&runtime, &tenants);
-    for tenant in &tenants {
-        assert!(runtime.ebb(&["set", &tenant.name, "--class", "best-effort"]).status.success());
+    for _ in 0..4 {
+        for class in ["best-effort", "latency"] {
+            let set =
+                |tenant: &Tenant| runtime.command().args(["set", &tenant.name, "--class", class]).spawn();
+            let both = [set(&tenants[0]).unwrap(), set(&tenants[1]).unwrap()];
+            both.into_iter().for_each(|mut set| assert!(set.wait().unwrap().success()));
+            all_take_turns(&runtime, &tenants);
+        }
     }
-    all_take_turns(&runtime, &tenants);
     end_all(tenants);
 }
