@@ -1,7 +1,7 @@
 //! Who computes on the GPUs of this machine, as NVIDIA's management library says.
 //!
 //! Tenants are known without it. It is asked for those who are none: a process that goes round ebb takes the GPU from everybody
-//! and stands in no account. Software GPUs are looked at in the same way, by whoever starts the daemon and knows of them. The library may be missing, older than a function or slow, so it is opened when somebody first wants to know
+//! and stands in no account. Software GPUs are looked at in the same way, by the program that starts the daemon and knows of them. The library may be missing, older than a function or slow, so it is opened when somebody first wants to know
 //! and asked by a thread of its own; whoever wants to know is given what was found last. Nothing here is needed for anything
 //! else.
 

@@ -2,7 +2,7 @@
 //!
 //! `EBB_RUNTIME_DIR` if set, else the first that can be used of `$XDG_RUNTIME_DIR/ebb`, `/dev/shm/ebb-UID`, `/tmp/ebb-UID`,
 //! `/run/user/UID/ebb` and `$XDG_STATE_HOME/ebb/run` (`~/.local/state/ebb/run`). Memory before disks: a process that counts into
-//! a file on a disk may have to wait for the disk. Everything in the folder is trusted by whoever maps it, so a folder that somebody
+//! a file on a disk may have to wait for the disk. Everything in the folder is trusted by the processes that map it, so a folder that somebody
 //! else could write to is refused, and so is a symbolic link, wherever it leads: in `/dev/shm` and `/tmp` anybody can have put it
 //! there under our name. The last two are in folders where nobody else can.
 

@@ -11,11 +11,11 @@
 //! slice, the short one gets about a tenth of what the long one gets. The slice that is not in force is tried now and
 //! then, so that a tenant that is slow for this reason finds out, and one that is alone again goes back. A trial of the
 //! long slice can delay a request by its length, so the long slice is tried only where a tenant may meet somebody that it
-//! cannot know of ([`Company::Unknown`]).
+//! cannot know of ([`GpuCompany::Unknown`]).
 //!
 //! A program without ebb is different, and so is a latency tenant of another daemon: best-effort work yields to them, as
 //! nice(1) does. Where the daemon knows that such a program has the GPU, the short slice is kept, unless the user has set a
-//! time after which starving ends ([`Company::Yield`]). Beside a program that leaves no gaps even the short slice is not
+//! time after which starving ends ([`GpuCompany::Yield`]). Beside a program that leaves no gaps even the short slice is not
 //! free: the hardware switches there and back in every round, which took a training on an H200 a fifth of its speed, and
 //! nothing got done. So a tenant that gets nothing done beside others *rests*: it is off the GPU but for a short look now
 //! and then ([`SliceLease::rests`]).
@@ -53,7 +53,7 @@ const STARVING_ROUND: Nanos = Nanos::from_millis(1_000);
 
 /// Who else may be on the GPU that the tenant's board does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Company {
+pub enum GpuCompany {
     /// Somebody may be there: in another container for instance, or because the GPU's lock is out of reach.
     #[default]
     Unknown,
@@ -195,9 +195,9 @@ impl SliceLease {
     }
 
     /// One look.
-    pub fn look(&mut self, progress: &Progress, company: Company, now: Nanos) {
+    pub fn look(&mut self, progress: &Progress, company: GpuCompany, now: Nanos) {
         let moved = progress.given > 0 || progress.done;
-        if let Company::Yield { fill, starve_after } = company {
+        if let GpuCompany::Yield { fill, starve_after } = company {
             return self.yield_to_others(moved || !fill, progress.done, starve_after, now);
         }
         (self.starving_since, self.idle_beside) = (None, None);
@@ -281,12 +281,12 @@ impl SliceLease {
         (self.rate, self.still) = (Rate::default(), Nanos::ZERO);
     }
 
-    fn try_the_other(&mut self, company: Company, now: Nanos) {
+    fn try_the_other(&mut self, company: GpuCompany, now: Nanos) {
         let (due, length) = (now >= self.next_trial, self.trial_length());
         match (self.in_force, self.trial) {
             // With nobody there the slice makes no difference.
-            (InForce::Short, _) if company == Company::Nobody => self.trial = None,
-            (InForce::Long(_), _) if company == Company::Nobody && due => self.shorten(now),
+            (InForce::Short, _) if company == GpuCompany::Nobody => self.trial = None,
+            (InForce::Long(_), _) if company == GpuCompany::Nobody && due => self.shorten(now),
             (InForce::Short, None) if self.next_trial == Nanos::ZERO => {
                 self.next_trial = now + self.until_long
             }

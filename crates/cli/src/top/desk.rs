@@ -25,7 +25,7 @@ pub struct Desk {
     pub mode: Mode,
     /// What came of the last request, until the next key.
     pub message: Option<String>,
-    /// Nothing before rows have an order: then whoever comes to stand in the first row.
+    /// Nothing before rows have an order: then the tenant that comes to stand in the first row.
     selected: Option<Choice>,
     opened: HashSet<(String, String)>,
 }

@@ -389,7 +389,7 @@ impl Registry {
     }
 
     /// Takes another configuration into use, for those who are there too.
-    /// The domain stays: whoever has a context has it there. So does who sits with whom.
+    /// The domain stays, because contexts are made in it. So does who sits with whom.
     pub fn configure(&mut self, mut configuration: Configuration) {
         configuration.token.domain = self.domain();
         configuration.board_per_user = self.configuration.board_per_user;

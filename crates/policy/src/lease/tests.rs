@@ -15,7 +15,7 @@ impl World {
         World { now: Nanos::from_millis(1), lease: SliceLease::default() }
     }
 
-    fn look(&mut self, company: Company, given: impl Fn(Nanos) -> u64) {
+    fn look(&mut self, company: GpuCompany, given: impl Fn(Nanos) -> u64) {
         let slice = self.lease.slice(self.now);
         self.now += LOOK;
         let progress = Progress { ran: LOOK, given: given(slice), done: false };
@@ -23,7 +23,7 @@ impl World {
     }
 
     fn run(&mut self, looks: usize, given: impl Fn(Nanos) -> u64) {
-        (0..looks).for_each(|_| self.look(Company::Unknown, &given));
+        (0..looks).for_each(|_| self.look(GpuCompany::Unknown, &given));
     }
 }
 
@@ -44,13 +44,13 @@ fn alone_the_short_slice_is_kept() {
 fn who_has_the_lock_and_knows_everybody_never_tries_the_long_slice() {
     let mut world = World::new();
     for _ in 0..10_000 {
-        world.look(Company::Nobody, |_| 80);
+        world.look(GpuCompany::Nobody, |_| 80);
         assert_eq!(world.lease.slice(world.now), slice::BEST_EFFORT);
     }
     let mut world = World::new();
-    (0..60).for_each(|_| world.look(Company::Nobody, |_| 0));
+    (0..60).for_each(|_| world.look(GpuCompany::Nobody, |_| 0));
     assert!(world.lease.is_lengthened(), "a standstill is a standstill");
-    (0..100).for_each(|_| world.look(Company::Nobody, |_| 5));
+    (0..100).for_each(|_| world.look(GpuCompany::Nobody, |_| 5));
     assert_eq!(world.lease.slice(world.now), slice::BEST_EFFORT, "and over when it is over");
 }
 
@@ -101,7 +101,7 @@ fn alone_again_the_short_slice_comes_back() {
 /// A training that stands still for a while in every step: it waits for its loss, or its kernels are long.
 #[test]
 fn who_stands_still_by_itself_keeps_the_short_slice() {
-    for company in [Company::Unknown, Company::Nobody] {
+    for company in [GpuCompany::Unknown, GpuCompany::Nobody] {
         for looks in [5, 7, 15, 25, 50, 90] {
             let (mut world, mut short, mut all) = (World::new(), 0, 0);
             for step in 0..10_000 / looks {
@@ -128,7 +128,7 @@ fn work_that_comes_and_goes_gets_the_short_slice_back() {
         let before = world.lease.slice(world.now);
         world.now += LOOK;
         let progress = Progress { ran: LOOK, given: 5, done: look % 2 == 0 };
-        world.lease.look(&progress, Company::Unknown, world.now);
+        world.lease.look(&progress, GpuCompany::Unknown, world.now);
         changes += u32::from(world.lease.slice(world.now) != before);
     }
     assert!(!world.lease.is_lengthened());
@@ -145,7 +145,7 @@ fn who_comes_back_too_early_waits_longer_the_next_time() {
         world.now += LOOK;
         let long = slice != slice::BEST_EFFORT;
         let progress = Progress { ran: LOOK, given: u64::from(long), done: long };
-        world.lease.look(&progress, Company::Unknown, world.now);
+        world.lease.look(&progress, GpuCompany::Unknown, world.now);
     }
     assert!(world.lease.lengthened() <= 4, "{} times in 6 s", world.lease.lengthened());
 }
@@ -153,7 +153,7 @@ fn who_comes_back_too_early_waits_longer_the_next_time() {
 #[test]
 fn who_has_room_beside_others_does_not_rest() {
     let mut world = World::new();
-    let company = Company::Yield { fill: false, starve_after: Some(Nanos::from_millis(500)) };
+    let company = GpuCompany::Yield { fill: false, starve_after: Some(Nanos::from_millis(500)) };
     for _ in 0..1_000 {
         world.look(company, |_| 0);
         assert!(!world.lease.rests(world.now) && world.lease.starving_since().is_none());
@@ -163,7 +163,7 @@ fn who_has_room_beside_others_does_not_rest() {
 #[test]
 fn beside_a_program_without_ebb_the_short_slice_is_kept() {
     let mut world = World::new();
-    (0..2_000).for_each(|_| world.look(Company::Yield { fill: true, starve_after: None }, |_| 0));
+    (0..2_000).for_each(|_| world.look(GpuCompany::Yield { fill: true, starve_after: None }, |_| 0));
     assert_eq!(world.lease.slice(world.now), slice::BEST_EFFORT);
     assert_eq!(world.lease.lengthened(), 0);
 }
@@ -171,7 +171,7 @@ fn beside_a_program_without_ebb_the_short_slice_is_kept() {
 #[test]
 fn who_gets_nothing_done_beside_others_rests_most_of_the_time() {
     let mut world = World::new();
-    let company = Company::Yield { fill: true, starve_after: None };
+    let company = GpuCompany::Yield { fill: true, starve_after: None };
     let mut rested = 0;
     for _ in 0..1_000 {
         world.look(company, |_| 0);
@@ -181,14 +181,14 @@ fn who_gets_nothing_done_beside_others_rests_most_of_the_time() {
     world.look(company, |_| 5);
     assert!(!world.lease.rests(world.now), "something got done");
     (0..100).for_each(|_| world.look(company, |_| 0));
-    world.look(Company::Nobody, |_| 0);
+    world.look(GpuCompany::Nobody, |_| 0);
     assert!(!world.lease.rests(world.now), "they are gone");
 }
 
 #[test]
 fn a_starving_tenant_takes_a_tenth_of_the_time() {
     let mut world = World::new();
-    let company = Company::Yield { fill: true, starve_after: Some(Nanos::from_millis(1_000)) };
+    let company = GpuCompany::Yield { fill: true, starve_after: Some(Nanos::from_millis(1_000)) };
     let mut ordinary = 0;
     for _ in 0..5_050 {
         world.look(company, |_| 0);

@@ -208,7 +208,7 @@ impl GpuLock {
 }
 
 /// One of the files. Its descriptor is out of the program's way, and not left to the children of a fork: a lock belongs to
-/// whoever has the descriptor open, and would stay with them.
+/// every process that has the descriptor open, and would stay with them.
 struct LockFile {
     file: OwnDescriptor,
     held: bool,

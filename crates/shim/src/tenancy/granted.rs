@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use board::{HIGHEST_PRIORITY, HIGHEST_WEIGHT, Terms};
 use model::{Bytes, Class, Domain, Nanos};
 
-pub struct GrantedTerms {
+pub struct PublishedTerms {
     word: AtomicU64,
     /// 0: none.
     slo: AtomicU64,
@@ -27,9 +27,9 @@ const PAUSED: u64 = 8;
 const PRIORITY: u32 = 8;
 const WEIGHT: u32 = 16;
 
-impl GrantedTerms {
-    pub const fn new() -> GrantedTerms {
-        GrantedTerms { word: AtomicU64::new(0), slo: AtomicU64::new(0), memory: AtomicU64::new(0) }
+impl PublishedTerms {
+    pub const fn new() -> PublishedTerms {
+        PublishedTerms { word: AtomicU64::new(0), slo: AtomicU64::new(0), memory: AtomicU64::new(0) }
     }
 
     /// For a process that was granted nothing yet.
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_is_granted_is_what_is_read() {
-        let granted = GrantedTerms::new();
+        let granted = PublishedTerms::new();
         assert_eq!(granted.get(), None);
         for class in [Class::Latency, Class::BestEffort] {
             for (domain, paused) in [(Domain::Shared, false), (Domain::Isolated, true)] {

@@ -18,7 +18,7 @@ use telemetry::What;
 use super::burst::{Bursts, Change};
 use super::decision;
 use super::flight::Flight;
-use super::granted::GrantedTerms;
+use super::granted::PublishedTerms;
 use super::key::Key;
 use super::mark::Mark;
 use super::meter::Meter;
@@ -96,7 +96,7 @@ pub struct Post {
     pub(super) launches: AtomicU64,
     pub raise: Raise,
     pub prospect: Prospect,
-    pub granted: GrantedTerms,
+    pub granted: PublishedTerms,
     /// Counts how often the keeper has listened to the daemon.
     listened: AtomicU32,
 }
@@ -129,7 +129,7 @@ impl Post {
             launches: AtomicU64::new(0),
             raise: Raise::new(),
             prospect: Prospect::new(),
-            granted: GrantedTerms::new(),
+            granted: PublishedTerms::new(),
             listened: AtomicU32::new(0),
         }
     }

@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use telemetry::What;
 
-use policy::lease::{Company, Progress, SliceLease};
+use policy::lease::{GpuCompany, Progress, SliceLease};
 
 use super::aside::{Price, SWITCH};
 use super::gpu_lock::{Asked, GpuLock, LONGEST_TURN};
@@ -464,7 +464,7 @@ impl Turn {
     }
 
     /// Who else may be on the GPU.
-    fn company(&self, seat: &Seat, now: Nanos) -> Company {
+    fn company(&self, seat: &Seat, now: Nanos) -> GpuCompany {
         // What a daemon that is gone has said last is no news.
         let seen = if self.sees_strangers { seat.board().strangers() } else { StrangersSeen::default() };
         // Others that work and never want our lock have another one, as containers with a sysfs of their own do.
@@ -472,10 +472,10 @@ impl Turn {
         match self.lock.is_held() && !other_lock {
             // With the lock, best-effort tenants of other daemons are off the GPU. Without it they may be what is in the way.
             true if seen.to_yield_to => {
-                Company::Yield { fill: seen.fill, starve_after: seat.board().settings().starve_after }
+                GpuCompany::Yield { fill: seen.fill, starve_after: seat.board().settings().starve_after }
             }
-            true if seen.all_known => Company::Nobody,
-            _ => Company::Unknown,
+            true if seen.all_known => GpuCompany::Nobody,
+            _ => GpuCompany::Unknown,
         }
     }
 
